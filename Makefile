@@ -1,0 +1,60 @@
+# frazil: build, test and install. Everything lands in build/<compiler>[-<sanitizer>]/.
+# SAN=address (with undefined), thread or undefined; CC=gcc or clang; V=1 shows the commands.
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules
+CC = gcc
+SAN ?=
+V ?= 0
+Q = $(if $(filter 1,$(V)),,@)
+
+CCNAME := $(notdir $(lastword $(CC)))
+B := build/$(CCNAME)$(if $(SAN),-$(SAN))
+
+WARN = -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Werror
+SANFLAGS = $(if $(filter address,$(SAN)),-fsanitize=address$(,)undefined -fno-sanitize-recover=all)$(if $(filter thread,$(SAN)),-fsanitize=thread)$(if $(filter undefined,$(SAN)),-fsanitize=undefined -fno-sanitize-recover=all)
+, := ,
+OPT ?= $(if $(SAN),-O1,-O2)
+CFLAGS_ALL = -std=gnu17 $(OPT) -g -fno-omit-frame-pointer $(WARN) $(SANFLAGS) -D_GNU_SOURCE $(CFLAGS)
+INCLUDE = -I. -I$(B)/gen
+LIBS_proto = -lroaring -ljansson -lz -lcrypto -lzstd -lsnappy
+LIBS = -lmicrohttpd -luv -lpq -lcurl $(LIBS_proto) -lpthread -lm
+INCLUDE += -I/usr/include/postgresql
+
+SRC := $(sort $(wildcard proto/*/*.c conf/*.c store/*.c store/*/*.c daemon/*.c daemon/*/*.c))
+MAIN := daemon/main.c
+OBJ := $(patsubst %.c,$(B)/%.o,$(filter-out $(MAIN),$(SRC)))
+UNITS := $(patsubst tests/unit/check_%.c,$(B)/unit/check_%,$(sort $(wildcard tests/unit/check_*.c)))
+
+all: $(if $(wildcard $(MAIN)),$(B)/frazild) $(B)/libfrazild.a
+
+-include Makefile.d/*.mk
+
+$(B)/%.o: %.c
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS_ALL) $(INCLUDE) -MMD -MP -c -o $@ $<
+
+$(B)/libfrazild.a: $(OBJ)
+	@rm -f $@
+	$(Q)ar rcs $@ $^
+
+$(B)/frazild: $(B)/daemon/main.o $(B)/libfrazild.a
+	$(Q)$(CC) $(CFLAGS_ALL) -o $@ $^ $(LIBS)
+
+$(B)/unit/%: $(B)/tests/unit/%.o $(B)/libfrazild.a
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS_ALL) -o $@ $^ -lcheck -lsubunit -lrt -lavro $(LIBS)
+
+units: $(UNITS)
+
+# Runs every unit program; one failure fails the target after all have run.
+unit: units
+	@fail=0; for t in $(UNITS); do ./$$t || fail=1; done; exit $$fail
+
+lint:
+	@python3 tests/lint/lint.py
+
+clean:
+	rm -rf build
+
+.PHONY: all units unit lint clean
+-include $(OBJ:.o=.d) $(B)/daemon/main.d $(wildcard $(B)/tests/unit/*.d)
