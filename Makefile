@@ -1,6 +1,7 @@
 # frazil: build, test and install. Everything lands in build/<compiler>[-<sanitizer>]/.
 # SAN=address (with undefined), thread or undefined; CC=gcc or clang; V=1 shows the commands.
 .DELETE_ON_ERROR:
+.SECONDARY:
 MAKEFLAGS += --no-builtin-rules
 CC = gcc
 SAN ?=

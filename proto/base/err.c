@@ -91,8 +91,13 @@ void err_prefix(struct err *err, const char *fmt, ...)
 	va_start(ap, fmt);
 	fill(err->field, sizeof err->field, fmt, ap);
 	va_end(ap);
-	size_t n = strlen(err->field);
-	if (old[0] && n < sizeof err->field - 1)
-		snprintf(err->field + n, sizeof err->field - n, "%s%s", old[0] == '[' ? "" : ".", old);
+	size_t n = strlen(err->field), cap = sizeof err->field - 1, more = strlen(old);
+	if (more == 0 || n + 1 >= cap)
+		return;
+	if (old[0] != '[')
+		err->field[n++] = '.';
+	more = more < cap - n ? more : cap - n;
+	memcpy(err->field + n, old, more);
+	err->field[n + more] = 0;
 	cut_utf8(err->field);
 }
