@@ -54,7 +54,10 @@ void *arena_alloc(struct arena *a, size_t n)
 			cap = CHUNK_MAX;
 		if (cap < want)
 			cap = want;
-		struct arena_chunk *fresh = malloc(sizeof *fresh + cap);
+		size_t whole;
+		if (!add_size(sizeof *c, cap, &whole))
+			return NULL;
+		struct arena_chunk *fresh = malloc(whole);
 		if (!fresh)
 			return NULL;
 		*fresh = (struct arena_chunk){.next = c, .cap = cap};
