@@ -16,6 +16,11 @@ struct bytes {
 	size_t n;
 };
 
+/* One entry of a map of text: a property, a summary value. */
+struct strv_pair {
+	struct strv key, value;
+};
+
 #define STRV(lit) ((struct strv){"" lit, sizeof(lit) - 1})
 /* For printf: "%.*s". Text longer than INT_MAX is cut, which only a log line would notice. */
 #define STRV_ARG(s) ((int)((s).n > 0x7fffffff ? 0x7fffffff : (s).n)), ((s).p ? (s).p : "")

@@ -1,0 +1,144 @@
+/* Table metadata (Iceberg spec, "Table Metadata"), format versions 1 to 3. A version is immutable
+ * and refcounted; applying updates yields a new one that shares every unchanged schema, spec,
+ * snapshot and statistics entry with its base, so that the work depends on the change and not on
+ * the length of the history. Reference counts are atomic: apply and json may run in a job that
+ * holds a reference. Everything returned by an accessor is borrowed from the version. */
+#ifndef PROTO_ICEBERG_METADATA_H
+#define PROTO_ICEBERG_METADATA_H
+
+#include "proto/base/buf.h"
+#include "proto/base/err.h"
+#include "proto/base/uuid.h"
+#include "proto/iceberg/snapshot.h"
+
+struct schema;
+struct partition_spec;
+struct sort_order;
+struct update;
+struct metadata;
+
+#define METADATA_VERSION_MAX 3
+#define METADATA_VERSION_DEFAULT 2
+/* Text beyond this is refused (ST_LIMIT) on parse and apply. */
+#define METADATA_MAX_BYTES ((size_t)512 << 20)
+/* last-partition-id of a table that never had a partition field; the first field id is one more. */
+#define METADATA_PARTITION_ID_START 999
+
+/* Parses a metadata file's JSON (not compressed). Strict; status `bad` for anything wrong,
+ * ST_UNSUPPORTED for a format version above 3, ST_LIMIT for size. Version 1 documents without the
+ * list members are read through their singular ones; main is synthesised from the current
+ * snapshot. The text may be freed afterwards. */
+MUST_CHECK enum status metadata_parse(struct bytes json, enum status bad, struct metadata **ret_m,
+				      struct err *err);
+struct metadata *metadata_ref(const struct metadata *m);
+void metadata_unref(const struct metadata *own_m); /* NULL is allowed */
+
+/* Appends the canonical text: the reference implementation's member order, no white space. Same
+ * version, same bytes. A full buffer shows in buf_ok. */
+void metadata_json(const struct metadata *m, struct buf *b);
+/* The same with only those snapshots that a branch or tag names directly (snapshots=refs). */
+void metadata_json_refs(const struct metadata *m, struct buf *b);
+/* Bytes that metadata_json would append, roughly (never below by more than a few KiB): to size a
+ * buffer and to judge the cadence of publishing. */
+size_t metadata_json_size(const struct metadata *m);
+
+int metadata_format_version(const struct metadata *m);
+bool metadata_uuid(const struct metadata *m, struct uuid *ret_u); /* false: version 1 without */
+struct strv metadata_location(const struct metadata *m);	  /* without trailing slashes */
+int64_t metadata_last_sequence_number(const struct metadata *m);  /* 0 in version 1 */
+int64_t metadata_next_row_id(const struct metadata *m);		  /* 0 below version 3 */
+int64_t metadata_last_updated_ms(const struct metadata *m);
+int32_t metadata_last_column_id(const struct metadata *m);
+int32_t metadata_last_partition_id(const struct metadata *m);
+
+const struct schema *metadata_schema(const struct metadata *m); /* current */
+const struct schema *metadata_schema_by_id(const struct metadata *m, int32_t id); /* or NULL */
+size_t metadata_schema_count(const struct metadata *m);
+const struct schema *metadata_schema_at(const struct metadata *m, size_t i);
+const struct partition_spec *metadata_spec(const struct metadata *m); /* default */
+const struct partition_spec *metadata_spec_by_id(const struct metadata *m, int32_t id);
+size_t metadata_spec_count(const struct metadata *m);
+const struct partition_spec *metadata_spec_at(const struct metadata *m, size_t i);
+const struct sort_order *metadata_sort_order(const struct metadata *m); /* default */
+const struct sort_order *metadata_sort_order_by_id(const struct metadata *m, int32_t id);
+size_t metadata_sort_order_count(const struct metadata *m);
+const struct sort_order *metadata_sort_order_at(const struct metadata *m, size_t i);
+int32_t metadata_current_schema_id(const struct metadata *m);
+int32_t metadata_default_spec_id(const struct metadata *m);
+int32_t metadata_default_sort_order_id(const struct metadata *m);
+
+/* p NULL when the property is not set. */
+struct strv metadata_property(const struct metadata *m, const char *key);
+const struct strv_pair *metadata_properties(const struct metadata *m, size_t *ret_n);
+/* Property `key` as a decimal integer; `missing` when it is not set or does not parse. */
+int64_t metadata_property_i64(const struct metadata *m, const char *key, int64_t missing);
+/* The table key of an encrypted table (property encryption.key-id); p NULL when not encrypted. */
+struct strv metadata_encryption_key_id(const struct metadata *m);
+
+int64_t metadata_current_snapshot_id(const struct metadata *m); /* SNAPSHOT_NONE */
+const struct snapshot *metadata_current_snapshot(const struct metadata *m); /* or NULL */
+const struct snapshot *metadata_snapshot(const struct metadata *m, int64_t id); /* or NULL */
+size_t metadata_snapshot_count(const struct metadata *m);
+const struct snapshot *metadata_snapshot_at(const struct metadata *m, size_t i); /* list order */
+/* Parent as far as the metadata still holds it, else NULL. */
+const struct snapshot *metadata_parent(const struct metadata *m, const struct snapshot *s);
+/* Whether `ancestor` is `of` or reachable from it through parents that the metadata still holds. */
+bool metadata_is_ancestor(const struct metadata *m, int64_t ancestor, int64_t of);
+
+const struct snapshot_ref *metadata_ref_by_name(const struct metadata *m, struct strv name);
+const struct snapshot_ref *metadata_refs(const struct metadata *m, size_t *ret_n);
+
+struct metadata_log_entry {
+	int64_t timestamp_ms;
+	struct strv file;
+};
+struct metadata_snapshot_log_entry {
+	int64_t timestamp_ms;
+	int64_t snapshot_id;
+};
+const struct metadata_log_entry *metadata_log(const struct metadata *m, size_t *ret_n);
+const struct metadata_snapshot_log_entry *metadata_snapshot_log(const struct metadata *m,
+								size_t *ret_n);
+
+/* POST tables, staged or not: field ids are assigned anew from 1 (all fields of a struct before
+ * those of its members), spec and order follow by column name, partition field ids from 1000.
+ * Property format-version picks the version and is not stored. */
+struct metadata_create {
+	struct uuid uuid;
+	int64_t now_ms;
+	struct strv location;
+	const struct schema *schema;
+	const struct partition_spec *spec; /* NULL: unpartitioned */
+	const struct sort_order *order;	   /* NULL: unsorted */
+	const struct strv_pair *properties;
+	size_t n_properties;
+};
+MUST_CHECK enum status metadata_new(const struct metadata_create *c, struct metadata **ret_m,
+				    struct err *err);
+
+struct metadata_ctx {
+	int64_t now_ms;		    /* the clock; the result never runs behind the base or its logs */
+	struct strv base_location;  /* file of the base, for the metadata log; n 0 for a create */
+	struct uuid new_uuid;	    /* of a created table unless an assign-uuid says otherwise */
+};
+/* Applies updates in array order and checks the result. base NULL starts an empty table at the
+ * version of the first upgrade-format-version (default 2). When nothing changes, *ret_m is another
+ * reference to the base and *ret_changed false: write nothing. ST_COMMIT_FAILED for a sequence
+ * number or first-row-id that another commit has overtaken and for removing a snapshot that a ref
+ * still names; ST_VALIDATION or ST_BAD_REQUEST for everything else. Field paths begin with
+ * "updates[i]". */
+MUST_CHECK enum status metadata_apply(const struct metadata *base, const struct update *updates,
+				      size_t n, const struct metadata_ctx *ctx,
+				      struct metadata **ret_m, bool *ret_changed, struct err *err);
+
+/* Name of the metadata file after base_location (n 0: the first): NNNNN-<uuid>.metadata.json, or
+ * .gz.metadata.json. */
+#define METADATA_FILE_NAME_MAX 80
+void metadata_file_name(struct strv base_location, struct uuid u, bool gzip,
+			char out[METADATA_FILE_NAME_MAX]);
+/* Number in the name of a metadata file, -1 when it has none. */
+int64_t metadata_file_number(struct strv location);
+/* Whether a reader must gunzip the file; only the name tells. */
+bool metadata_file_gzip(struct strv location);
+
+#endif
