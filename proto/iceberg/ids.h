@@ -6,13 +6,13 @@
 
 #include "proto/base/base.h"
 
-#define SNAPSHOT_NONE INT64_MIN	  /* no snapshot id: no parent, no current snapshot */
-#define SEQ_NONE INT64_MIN	  /* no sequence number: to be inherited */
-#define ROW_ID_NONE INT64_MIN	  /* no first-row-id */
-#define OFFSET_NONE INT64_MIN	  /* no content offset or content size */
-#define SORT_ORDER_NONE INT32_MIN /* no sort-order-id; 0 is the unsorted order */
-#define SCHEMA_ID_NONE INT32_MIN  /* no schema-id */
-#define COUNT_NONE INT64_MIN	  /* a file or row count that an old manifest list left out */
+#define SNAPSHOT_NONE INT64_MIN     /* no snapshot id: no parent, no current snapshot */
+#define SEQ_NONE INT64_MIN          /* no sequence number: to be inherited */
+#define SEQ_UNKNOWN (INT64_MIN + 1) /* file sequence number that an old writer did not record */
+#define ROW_ID_NONE INT64_MIN       /* no first-row-id */
+#define OFFSET_NONE INT64_MIN       /* no content offset or content size */
+#define SORT_ORDER_NONE INT32_MIN   /* no sort-order-id; 0 is the unsorted order */
+#define SCHEMA_ID_NONE INT32_MIN    /* no schema-id */
 
 /* Field ids of metadata columns ("Reserved Field IDs" of the table spec). */
 #define FIELD_ID_FILE INT32_C(2147483646)
