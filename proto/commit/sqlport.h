@@ -1,0 +1,318 @@
+/* The SQL half of the core's port: rows, effects and results in the terms of the commit log. Shared
+ * by the core, by store/pg (which executes the effects on PostgreSQL) and by the simulator's model.
+ *
+ * Memory: what an effect points at stays valid until its completion has been delivered; what a
+ * result points at is borrowed until the completion returns. */
+#ifndef PROTO_COMMIT_SQLPORT_H
+#define PROTO_COMMIT_SQLPORT_H
+
+#include "proto/base/digest.h"
+#include "proto/base/err.h"
+#include "proto/base/strv.h"
+#include "proto/base/uuid.h"
+
+/* ------------------------------------------------------------------ rows, as SQL knows them */
+
+/* Numbers are stored: never renumber. */
+enum txn_db_state {
+	TXN_DB_OPEN = 0,
+	TXN_DB_SEALED = 1,
+	TXN_DB_COMMITTED = 2,
+	TXN_DB_REJECTED = 3,
+	TXN_DB_ABORTED = 4,
+	TXN_DB_EXPIRED = 5,
+	TXN_DB_LOST = 6,
+};
+
+/* One row of `head`. */
+struct head_row {
+	struct table_id table;
+	int64_t incarnation;
+	int64_t epoch;
+	struct daemon_id holder; /* nil: nobody yet */
+	int64_t version;         /* one up with every publish */
+	struct strv metadata_location;
+	int64_t last_batch; /* batch_no of the newest batch row, 0 before the first */
+	int64_t last_seq;
+	int64_t next_row_id;
+	struct strv name; /* for logs: warehouse.namespace.table */
+};
+
+/* One row of `txn`; fixed after Begin but for state and what Seal, Commit and a batch set. */
+struct txn_row {
+	struct txn_id txn;
+	struct table_id table;
+	int64_t incarnation;
+	struct strv ref;
+	int32_t kind;      /* enum rpc kind */
+	int32_t isolation; /* enum rpc isolation */
+	bool has_read_snapshot;
+	int64_t read_snapshot;
+	struct strv principal;
+	struct digest params; /* over everything that a repeated Begin must repeat */
+	struct bytes begin;   /* Avro-encoded rpc Begin, as received */
+	int64_t ttl_ms;
+	int64_t created_pg_ms; /* results only */
+	int64_t expires_pg_ms; /* results only */
+	enum txn_db_state state;
+	bool commit_requested;
+	bool has_set_digest;
+	struct digest set_digest;
+	struct bytes seal; /* packed, version byte first: winning fragments in seal order; empty */
+	struct bytes summary; /* packed summary properties of Commit; empty when none */
+	int64_t batch_no;     /* 0 until final through a batch */
+};
+
+/* One row of `fragment`. */
+struct fragment_row {
+	struct txn_id txn;
+	struct strv fragment_id;
+	int32_t attempt;
+	struct digest digest;
+	struct bytes payload; /* packed by the core, opaque to SQL */
+};
+
+/* One row of `batch`: the decision record. */
+struct batch_row {
+	struct table_id table;
+	int64_t incarnation;
+	int64_t batch_no;
+	struct batch_id batch;
+	int64_t epoch;
+	int64_t base_version;
+	const struct txn_id *txns;
+	const uint8_t *txn_states; /* enum txn_db_state, final ones, parallel to txns */
+	size_t n_txns;
+	struct bytes outcomes; /* packed by the core */
+	const int64_t *snapshots;
+	size_t n_snapshots;
+	int64_t first_row_id, added_rows;
+	struct strv metadata_location;
+	int64_t created_pg_ms; /* results only */
+};
+
+/* ------------------------------------------------------------------ SQL effects
+ * One effect is one statement and its own transaction with its guard inside. `lost` in the
+ * completion means: sent, no reply, the outcome is unknown. */
+
+enum sql_kind {
+	SQL_RECOVER,      /* which tables have transactions that are not final, and the secret */
+	SQL_HEAD_READ,    /* a plain read: never decides anything but the next bump */
+	SQL_HEAD_BUMP,    /* guard: epoch is the one read */
+	SQL_QUEUE_READ,   /* open and sealed transactions of a table, with their fragments */
+	SQL_BATCH_LOOK,   /* is there a batch row with this id? only after a bump was answered */
+	SQL_TXN_BEGIN,    /* items */
+	SQL_TXN_STAGE,    /* items */
+	SQL_TXN_SEAL,     /* items; may set commit_requested in the same statement */
+	SQL_TXN_ONCE,     /* items: begin, stage, seal with commit requested */
+	SQL_TXN_REQUEST,  /* items: commit_requested on a sealed transaction */
+	SQL_TXN_END,      /* items: OPEN -> ABORTED or EXPIRED, staged objects to the queue */
+	SQL_TXN_READ,     /* items: the row, its fragments when not final, its batch when final */
+	SQL_LEDGER,       /* guard: head incarnation and epoch; object rows before the first PUT */
+	SQL_PUBLISH,      /* guard: head incarnation, epoch and version; the durable decision */
+	SQL_UNLEDGER,     /* objects of an attempt that never published go to the delete queue */
+	SQL_TABLE_CREATE, /* tabular, head, batch 1 in one statement; or replaces on overwrite */
+	SQL_TABLE_DROP,   /* ends the incarnation and its open transactions */
+	SQL_CLEAN_CLAIM,  /* queued objects past their grace become claimed, in a commit of its own
+			   */
+	SQL_CLEAN_DONE,   /* deleted or found live: the row goes, or stays claimed */
+	SQL_HORIZON,      /* advances closed_before of every table and purges behind it */
+	SQL_KIND_COUNT
+};
+
+enum sql_verdict {
+	SQL_APPLIED, /* the guard held, everything was written */
+	SQL_REFUSED, /* the guard did not hold, nothing was written */
+};
+
+struct sql_head_bump {
+	struct table_id table;
+	int64_t incarnation;
+	int64_t epoch_read;
+	struct daemon_id holder;
+};
+
+struct sql_batch_look {
+	struct table_id table;
+	struct batch_id batch;
+};
+
+/* Paths are the exact strings of the manifests; sizes are what the worker stated. */
+struct sql_stage_item {
+	struct fragment_row row;
+	const struct strv *paths; /* data files that this fragment brings, each once */
+	size_t n_paths;
+};
+
+struct sql_seal_item {
+	struct txn_id txn;
+	struct digest set_digest;
+	struct bytes seal;
+	bool commit_requested;
+	struct bytes summary;
+};
+
+struct sql_once_item {
+	struct txn_row row; /* state, seal, set digest and summary filled in */
+	const struct sql_stage_item *stages;
+	size_t n_stages;
+};
+
+struct sql_request_item {
+	struct txn_id txn;
+	struct bytes summary;
+};
+
+struct sql_end_item {
+	struct txn_id txn;
+	enum txn_db_state to; /* TXN_DB_ABORTED, or TXN_DB_EXPIRED (then also guarded by expiry) */
+};
+
+struct sql_ledger {
+	struct table_id table;
+	int64_t incarnation;
+	int64_t epoch; /* -1: a create, which has no head row to guard by */
+	struct batch_id batch;
+	struct daemon_id holder;
+	const struct strv *paths;
+	size_t n_paths;
+};
+
+struct sql_publish {
+	struct batch_row row;
+	int64_t last_seq;
+	int64_t next_row_id;
+	/* Ledger rows of this batch that are now referenced and leave the ledger; every other
+	 * ledger row of this batch id is an orphan of an earlier attempt and is queued. */
+	const struct strv *objects;
+	size_t n_objects;
+	/* Staged data files of transactions that end here without committing go to the delete
+	 * queue; those of committed ones leave `object`. SQL knows which from txn_states and
+	 * owners. */
+	/* Metadata files that left the log and may be deleted by the table's own property. */
+	const struct strv *expired_metadata;
+	size_t n_expired_metadata;
+};
+
+struct sql_unledger {
+	struct table_id table;
+	struct batch_id batch;
+	int64_t epoch; /* rows of this batch id with this epoch or a lower one */
+};
+
+struct sql_table_create {
+	struct strv warehouse;
+	const struct strv *levels; /* namespace */
+	size_t n_levels;
+	struct strv name;
+	struct table_id table;   /* = the metadata's table-uuid */
+	struct strv location;    /* table location, for purge roots and uniqueness */
+	bool overwrite;          /* register with overwrite: replaces the table of this name */
+	struct daemon_id holder; /* becomes the head's first holder at epoch 1 */
+	struct batch_row row;    /* batch_no 1; incarnation is given by SQL */
+	int64_t last_seq;
+	int64_t next_row_id;
+	const struct strv *objects; /* as in publish */
+	size_t n_objects;
+};
+
+enum sql_create_verdict {
+	SQL_CREATED,
+	SQL_CREATE_EXISTS,     /* this very batch id is already there: an earlier send won */
+	SQL_CREATE_NAME_TABLE, /* the name is a table's */
+	SQL_CREATE_NAME_VIEW,  /* the name is a view's */
+	SQL_CREATE_NO_NAMESPACE,
+	SQL_CREATE_UUID_LIVE,    /* the uuid is live under another name */
+	SQL_CREATE_LOCATION_LIVE /* the metadata location is live under another name */
+};
+
+struct sql_table_drop {
+	struct table_id table;
+	int64_t incarnation;
+	bool purge; /* objects beneath the table's location are queued by the caller's list */
+	const struct strv *purge_paths;
+	size_t n_purge_paths;
+};
+
+struct sql_clean_claim {
+	struct table_id table; /* one table at a time: the look reads that table's metadata */
+	int64_t grace_ms;
+	int64_t tombstone_ms;
+	int32_t max;
+};
+
+struct sql_clean_done {
+	const struct strv *deleted; /* every DELETE answered: the row goes */
+	size_t n_deleted;
+	const struct strv *live; /* found referenced: the row goes, the file stays */
+	size_t n_live;
+	const struct strv
+		*unsure; /* a DELETE without answer: stays claimed for the tombstone time */
+	size_t n_unsure;
+};
+
+struct sql_horizon {
+	int64_t lifetime_ms;
+};
+
+struct sql_effect {
+	enum sql_kind kind;
+	union {
+		struct table_id table; /* HEAD_READ, QUEUE_READ */
+		struct sql_head_bump bump;
+		struct sql_batch_look look;
+		const struct txn_row *begin;
+		const struct sql_stage_item *stage;
+		const struct sql_seal_item *seal;
+		const struct sql_once_item *once;
+		const struct sql_request_item *request;
+		struct sql_end_item end;
+		struct txn_id txn; /* TXN_READ */
+		struct sql_ledger ledger;
+		const struct sql_publish *publish;
+		struct sql_unledger unledger;
+		const struct sql_table_create *create;
+		struct sql_table_drop drop;
+		struct sql_clean_claim claim;
+		const struct sql_clean_done *clean_done;
+		struct sql_horizon horizon;
+	} u;
+};
+
+/* Per item of TXN_BEGIN, TXN_STAGE, TXN_SEAL, TXN_ONCE, TXN_REQUEST, TXN_END. ST_OK also when the
+ * very same thing was there before. Otherwise the typed refusal: TABLE_GONE, HORIZON_PASSED,
+ * CLOCK_SKEW, DIGEST_CONFLICT, TXN_UNKNOWN, TXN_STATE (state in `row`), DUPLICATE_PATH and
+ * PATH_CONDEMNED (path named). */
+struct sql_item_result {
+	enum status st;
+	struct strv path; /* of DUPLICATE_PATH and PATH_CONDEMNED */
+	bool has_row;
+	struct txn_row row;                   /* the row as it stands after the statement */
+	const struct fragment_row *fragments; /* TXN_READ and QUEUE_READ, when not final */
+	size_t n_fragments;
+	const struct batch_row *batch; /* TXN_READ, when final through a batch */
+};
+
+struct sql_result {
+	enum sql_kind kind;
+	bool sent;      /* false: failed before anything was sent; nothing happened */
+	bool lost;      /* sent, and the reply never came: the outcome is unknown */
+	struct err err; /* st != ST_OK with sent && !lost: the server answered with an error,
+			 * nothing was written */
+	int64_t pg_ms;  /* PostgreSQL's clock as this reply saw it; 0 when there is none */
+	enum sql_verdict verdict;
+	enum sql_create_verdict created;
+	bool found;           /* HEAD_READ, BATCH_LOOK */
+	struct head_row head; /* HEAD_READ; HEAD_BUMP when applied; TABLE_CREATE when created */
+	const struct batch_row *batch;       /* BATCH_LOOK */
+	struct sql_item_result item;         /* TXN_* */
+	const struct sql_item_result *items; /* QUEUE_READ */
+	size_t n_items;
+	const struct table_id *tables; /* RECOVER */
+	size_t n_tables;
+	struct digest secret;     /* RECOVER */
+	const struct strv *paths; /* CLEAN_CLAIM */
+	size_t n_paths;
+};
+
+#endif
