@@ -1,7 +1,5 @@
 #include "proto/base/jwrite.h"
 
-#include <inttypes.h>
-
 void jwrite_init(struct jwrite *w, struct buf *b)
 {
 	*w = (struct jwrite){.b = b};
@@ -106,8 +104,16 @@ void jwrite_str(struct jwrite *w, struct strv s)
 
 void jwrite_i64(struct jwrite *w, int64_t v)
 {
+	/* Logs of large tables are tens of thousands of numbers: no formatting by printf. */
+	char digits[20], *p = digits + sizeof digits;
+	uint64_t u = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
 	before_value(w);
-	buf_printf(w->b, "%" PRId64, v);
+	do
+		*--p = (char)('0' + u % 10);
+	while ((u /= 10) > 0);
+	if (v < 0)
+		*--p = '-';
+	buf_put(w->b, p, (size_t)(digits + sizeof digits - p));
 }
 
 void jwrite_bool(struct jwrite *w, bool v)

@@ -21,8 +21,6 @@ struct metadata;
 #define METADATA_VERSION_DEFAULT 2
 /* Text beyond this is refused (ST_LIMIT) on parse and apply. */
 #define METADATA_MAX_BYTES ((size_t)512 << 20)
-/* last-partition-id of a table that never had a partition field; the first field id is one more. */
-#define METADATA_PARTITION_ID_START 999
 
 /* Parses a metadata file's JSON (not compressed). Strict; status `bad` for anything wrong,
  * ST_UNSUPPORTED for a format version above 3, ST_LIMIT for size. Version 1 documents without the

@@ -5,23 +5,20 @@
 
 #include "proto/base/arena.h"
 #include "proto/base/err.h"
+#include "proto/iceberg/ids.h"
 
 struct jval;
 struct jspan;
 struct jwrite;
-
-#define SNAPSHOT_NONE ((int64_t)-1)	 /* no snapshot id: no parent, no current snapshot */
-#define SNAPSHOT_NO_SCHEMA ((int32_t)-1) /* written before schema ids were recorded */
-#define SNAPSHOT_NO_ROW_ID ((int64_t)-1) /* first_row_id, added_rows: below format version 3 */
 
 struct snapshot {
 	int64_t snapshot_id;
 	int64_t parent_id;	 /* SNAPSHOT_NONE */
 	int64_t sequence_number; /* 0 in version 1 */
 	int64_t timestamp_ms;
-	int32_t schema_id;     /* SNAPSHOT_NO_SCHEMA */
-	int64_t first_row_id;  /* SNAPSHOT_NO_ROW_ID */
-	int64_t added_rows;    /* SNAPSHOT_NO_ROW_ID; row ids set aside, not rows inserted */
+	int32_t schema_id;     /* SCHEMA_ID_NONE */
+	int64_t first_row_id;  /* ROW_ID_NONE */
+	int64_t added_rows;    /* ROW_ID_NONE; row ids set aside, not rows inserted */
 	struct strv manifest_list; /* p NULL when version 1 lists its manifests inline */
 	struct strv operation;	   /* p NULL when there is no summary */
 	/* Summary without "operation", in document order. */
