@@ -1,21 +1,26 @@
-# frazil: build, test and install. Everything lands in build/<compiler>[-<sanitizer>]/.
-# SAN=address (with undefined), thread or undefined; CC=gcc or clang; V=1 shows the commands.
+# frazil: build, test and install. Everything lands in build/<compiler>[-<sanitizer>][-fault]/.
+# SAN=address (with undefined), thread or undefined; CC=gcc or clang; FAULT=1 compiles the named
+# crash points in; V=1 shows the commands. All paths are relative: a clone may lie anywhere.
 .DELETE_ON_ERROR:
 .SECONDARY:
 MAKEFLAGS += --no-builtin-rules
+ifeq ($(origin CC),default)
 CC = gcc
+endif
 SAN ?=
+FAULT ?=
 V ?= 0
+PREFIX ?= /usr/local
 Q = $(if $(filter 1,$(V)),,@)
 
 CCNAME := $(notdir $(lastword $(CC)))
-B := build/$(CCNAME)$(if $(SAN),-$(SAN))
+B := build/$(CCNAME)$(if $(SAN),-$(SAN))$(if $(FAULT),-fault)
 
 WARN = -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Werror
 SANFLAGS = $(if $(filter address,$(SAN)),-fsanitize=address$(,)undefined -fno-sanitize-recover=all)$(if $(filter thread,$(SAN)),-fsanitize=thread)$(if $(filter undefined,$(SAN)),-fsanitize=undefined -fno-sanitize-recover=all)
 , := ,
 OPT ?= $(if $(SAN),-O1,-O2)
-CFLAGS_ALL = -std=gnu17 $(OPT) -g -fno-omit-frame-pointer $(WARN) $(SANFLAGS) -D_GNU_SOURCE $(CFLAGS)
+CFLAGS_ALL = -std=gnu17 $(OPT) -g -fno-omit-frame-pointer $(WARN) $(SANFLAGS) -D_GNU_SOURCE $(if $(FAULT),-DFRAZIL_FAULT) $(CFLAGS)
 INCLUDE = -I. -I$(B)/gen
 LIBS_proto = -lroaring -ljansson -lz -lcrypto -lzstd -lsnappy
 LIBS = -lmicrohttpd -luv -lpq -lcurl $(LIBS_proto) -lpthread -lm
@@ -52,10 +57,36 @@ unit: units
 	@fail=0; for t in $(UNITS); do ./$$t || fail=1; done; exit $$fail
 
 lint:
+	@python3 tests/lint/test_lint.py
 	@python3 tests/lint/lint.py
+
+# Set up what the machine lacks, build, and demonstrate; keeps serving until Ctrl-C (ONCE=1 ends).
+run:
+	@scripts/run.sh
+
+# Everything that needs no Java: lint, both compilers, sanitizers, processes, simulation.
+test:
+	@scripts/test.sh
+
+# Foreign engines read and write the same tables.
+interop:
+	@tests/interop/run.sh
+
+# Kills the daemon at each named point, restarts it and checks the rows.
+crash:
+	@scripts/crash.sh
+
+bench:
+	@scripts/bench.sh
+
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin
+	install -m 755 $(B)/frazild $(DESTDIR)$(PREFIX)/bin/frazild
+	$(if $(wildcard conf/frazild.ini),install -d $(DESTDIR)/etc/frazil)
+	$(if $(wildcard conf/frazild.ini),install -m 644 conf/frazild.ini $(DESTDIR)/etc/frazil/frazild.ini)
 
 clean:
 	rm -rf build
 
-.PHONY: all units unit lint clean
+.PHONY: all units unit lint run test interop crash bench install clean
 -include $(OBJ:.o=.d) $(B)/daemon/main.d $(wildcard $(B)/tests/unit/*.d)
