@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# test.sh: what `make test` runs. Each suite prints its seconds; all run, then one failure fails.
+set -eu
+cd "$(dirname "$0")/.."
+. scripts/lib.sh
+scripts/setup.sh test
+jobs=$(nproc)
+failed=
+
+suite() {
+	name=$1
+	shift
+	began=$(date +%s)
+	say "--- $name"
+	if "$@"; then verdict=ok; else
+		verdict=FAILED
+		failed="$failed $name"
+	fi
+	say "--- $name: $verdict, $(($(date +%s) - began)) s"
+}
+
+# Two compilers with all warnings; the units once plain by each, once under ASan and UBSan.
+suite lint make --no-print-directory lint
+suite gcc make --no-print-directory -j"$jobs" CC=gcc all unit
+suite clang make --no-print-directory -j"$jobs" CC=clang all unit
+suite units-asan make --no-print-directory -j"$jobs" CC=gcc SAN=address all unit
+# Jobs run on threads; their units run under TSan where they exist.
+if grep -lq 'pthread\|uv_thread\|uv_queue_work' tests/unit/*.c 2>/dev/null; then
+	suite units-tsan make --no-print-directory -j"$jobs" CC=gcc SAN=thread unit
+fi
+[ ! -d tests/sim ] || suite sim make --no-print-directory CC=gcc sim SEEDS="${SEEDS:-500}"
+if [ -x build/gcc-address/frazild ] || [ -d clients/python ]; then
+	env=$(scripts/venv.sh tests/requirements-it.txt)
+	suite processes env PYTHONPATH=clients/python "$env/bin/python" -m pytest -q -x --maxfail=5 \
+		-p no:cacheprovider tests/it
+fi
+if [ -n "$failed" ]; then
+	say "FAILED:$failed"
+	exit 1
+fi
+say "all suites passed"
