@@ -21,6 +21,7 @@ suite() {
 
 # Two compilers with all warnings; the units once plain by each, once under ASan and UBSan.
 suite lint make --no-print-directory lint
+suite generated make --no-print-directory gen-check
 suite gcc make --no-print-directory -j"$jobs" CC=gcc all unit
 suite clang make --no-print-directory -j"$jobs" CC=clang all unit
 suite units-asan make --no-print-directory -j"$jobs" CC=gcc SAN=address all unit

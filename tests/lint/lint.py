@@ -112,7 +112,6 @@ UNCHECKED_STATUS = {"err_set"}
 # Prefixes of a file besides its own basename.
 PREFIXES = {
     "err": ("status_",), "json": ("jdoc_", "jval_"), "base": ("",), "strv": ("bytes_",),
-    "main": ("main",),
 }
 
 COLUMNS = 100
@@ -414,7 +413,7 @@ class Lint:
             if re.search(r"(?<![\w.>])%s\(" % re.escape(name), body) and \
                     not re.search(r"depth|bounded", text[max(0, m.start() - 400):at]):
                 self.error(path, line, "recursion", "%s calls itself without a depth" % name)
-            if name.isupper() or name.startswith("__"):
+            if name.isupper() or name.startswith("__") or name == "main":
                 continue
             if "static" not in m.group(1) and path.endswith(".c") and \
                     not (name == stem or name.startswith(allowed)):
