@@ -1,3 +1,5 @@
+LIBS += -lsystemd
+
 # Files made from .tbl files and kept in the tree: `make gen` writes them, `make gen-check` fails
 # when one is stale.
 GEN_INI_OBJ = $(patsubst %.c,$(B)/%.o,conf/gen/ini.c $(wildcard conf/*.c proto/base/*.c))

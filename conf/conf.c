@@ -192,14 +192,15 @@ static enum status apply_line(struct conf *c, struct strv line, const char *name
 				       number);
 		*section = trim(strv_sub(line, 1, line.n - 1));
 		if (!section_known(*section))
-			return err_set(err, ST_ILLEGAL_ARGUMENT, "", "%s:%d: unknown section \"%.*s\"",
-				       name, number, STRV_ARG(*section));
+			return err_set(err, ST_ILLEGAL_ARGUMENT, "",
+				       "%s:%d: unknown section \"%.*s\"", name, number,
+				       STRV_ARG(*section));
 		return ST_OK;
 	}
 	size_t eq = strv_find(line, '=');
 	if (eq == line.n)
-		return err_set(err, ST_ILLEGAL_ARGUMENT, "", "%s:%d: \"key = value\" expected", name,
-			       number);
+		return err_set(err, ST_ILLEGAL_ARGUMENT, "", "%s:%d: \"key = value\" expected",
+			       name, number);
 	struct strv key = trim(strv_sub(line, 0, eq));
 	char full[96];
 	int n = snprintf(full, sizeof full, "%.*s.%.*s", STRV_ARG(*section), STRV_ARG(key));
@@ -208,8 +209,8 @@ static enum status apply_line(struct conf *c, struct strv line, const char *name
 		return err_set(err, ST_ILLEGAL_ARGUMENT, "", "%s:%d: unknown key \"%.*s\"%s", name,
 			       number, STRV_ARG(key), section->n ? "" : " before any [section]");
 	if (seen[at])
-		return err_set(err, ST_ILLEGAL_ARGUMENT, rows[at].name, "%s:%d: the key stands twice",
-			       name, number);
+		return err_set(err, ST_ILLEGAL_ARGUMENT, rows[at].name,
+			       "%s:%d: the key stands twice", name, number);
 	seen[at] = true;
 	const char *from = arena_printf(&c->arena, "%s:%d", name, number);
 	if (!from)
@@ -254,8 +255,8 @@ enum status conf_apply_file(struct conf *c, const char *path, struct err *err)
 		}
 		buf_put(&b, part, (size_t)n);
 		if (!buf_ok(&b) || b.n > CONF_MAX_FILE) {
-			st = err_set(err, ST_LIMIT, "", "%s: the file is larger than %d bytes", path,
-				     CONF_MAX_FILE);
+			st = err_set(err, ST_LIMIT, "", "%s: the file is larger than %d bytes",
+				     path, CONF_MAX_FILE);
 			break;
 		}
 	}
@@ -349,7 +350,7 @@ static enum status check_listen(const struct conf *c, struct strv text, const ch
 /* A warehouse name is the first segment of a path, so it must not look like a route's own. */
 static bool name_reserved(struct strv name)
 {
-	static const char *const taken[] = {"config", "oauth",	      "namespaces",
+	static const char *const taken[] = {"config", "oauth",        "namespaces",
 					    "tables", "transactions", "views"};
 	for (size_t i = 0; i < ARRAY_SIZE(taken); i++)
 		if (strv_eq(name, strv_of(taken[i])))
@@ -362,10 +363,11 @@ static enum status check_warehouse(const struct conf *c, size_t i, struct strv n
 {
 	const char *key = i == 0 ? "warehouse.name" : "warehouse.extra";
 	if (name.n == 0 || strv_find(name, '/') < name.n || name_reserved(name))
-		return err_set(err, ST_ILLEGAL_ARGUMENT, key,
-			       "\"%.*s\" cannot name a warehouse: empty, with a slash, or a word of "
-			       "the routes",
-			       STRV_ARG(name));
+		return err_set(
+			err, ST_ILLEGAL_ARGUMENT, key,
+			"\"%.*s\" cannot name a warehouse: empty, with a slash, or a word of "
+			"the routes",
+			STRV_ARG(name));
 	if (location.n && !strv_starts(location, STRV("file:///")))
 		return err_set(err, ST_ILLEGAL_ARGUMENT, i == 0 ? "warehouse.location" : key,
 			       "\"%.*s\" is not an absolute file:// URI", STRV_ARG(location));
@@ -498,11 +500,13 @@ static void put_help(struct strv help, struct buf *out)
 
 void conf_template(struct buf *out)
 {
-	buf_puts(out, "# Configuration of frazild. Every key stands here with its default; uncomment to "
-		      "change it.\n"
-		      "# The environment (FRAZIL_SECTION_KEY) and --set section.key=value win over "
-		      "this file.\n"
-		      "# Made from conf.tbl by `make gen`; do not edit the copy in the source tree.\n\n");
+	buf_puts(
+		out,
+		"# Configuration of frazild. Every key stands here with its default; uncomment to "
+		"change it.\n"
+		"# The environment (FRAZIL_SECTION_KEY) and --set section.key=value win over "
+		"this file.\n"
+		"# Made from conf.tbl by `make gen`; do not edit the copy in the source tree.\n\n");
 	for (size_t i = 0; i < CONF__COUNT; i++) {
 		const struct row *r = &rows[i];
 		put_section(i, out);
@@ -537,7 +541,8 @@ static struct strv without_slash(struct strv location)
 	return location;
 }
 
-bool conf_warehouse(const struct conf *c, size_t i, struct strv *ret_name, struct strv *ret_location)
+bool conf_warehouse(const struct conf *c, size_t i, struct strv *ret_name,
+		    struct strv *ret_location)
 {
 	if (i == 0) {
 		*ret_name = c->warehouse_name;

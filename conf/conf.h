@@ -69,6 +69,7 @@ void conf_template(struct buf *out);
 bool conf_list_next(struct strv *rest, struct strv *ret_item);
 /* Warehouses in order, the default one first; false past the end. Locations have no slash at their
  * end. */
-bool conf_warehouse(const struct conf *c, size_t i, struct strv *ret_name, struct strv *ret_location);
+bool conf_warehouse(const struct conf *c, size_t i, struct strv *ret_name,
+		    struct strv *ret_location);
 
 #endif

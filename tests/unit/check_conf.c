@@ -81,7 +81,8 @@ START_TEST(order_of_sources)
 	struct conf *c = conf_new();
 	char *env[] = {(char *)"FRAZIL_COMMIT_BATCH_MAX_TXNS=7", (char *)"HOME=/x",
 		       (char *)"FRAZIL_VAR=/y", (char *)"FRAZIL_PG_CONNECTIONS=9", NULL};
-	UNIT_OK(text(c, "[commit]\nbatch-max-txns = 5\nwindow-ms = 6\n[pg]\nconnections = 8\n"), &err);
+	UNIT_OK(text(c, "[commit]\nbatch-max-txns = 5\nwindow-ms = 6\n[pg]\nconnections = 8\n"),
+		&err);
 	UNIT_OK(conf_apply_env(c, env, &err), &err);
 	UNIT_OK(conf_apply_set(c, STRV("pg.connections=10"), &err), &err);
 	ck_assert_int_eq(c->commit_window_ms, 6);
@@ -130,7 +131,8 @@ END_TEST
 START_TEST(warehouses)
 {
 	struct conf *c = conf_new();
-	UNIT_OK(text(c, "[warehouse]\nlocation=file:///a/\nextra = b = file:///b// ,, c=file:///c\n"),
+	UNIT_OK(text(c,
+		     "[warehouse]\nlocation=file:///a/\nextra = b = file:///b// ,, c=file:///c\n"),
 		&err);
 	struct strv name, location;
 	ck_assert(conf_warehouse(c, 0, &name, &location));
@@ -148,7 +150,8 @@ END_TEST
 START_TEST(print_round)
 {
 	struct conf *c = conf_new(), *d = conf_new();
-	UNIT_OK(text(c, "[pg]\nconninfo=host=/tmp\nconnections=3\n[rest]\nverify-snapshots=reject\n"),
+	UNIT_OK(text(c,
+		     "[pg]\nconninfo=host=/tmp\nconnections=3\n[rest]\nverify-snapshots=reject\n"),
 		&err);
 	struct buf b, b2;
 	buf_init(&b, CONF_MAX_FILE);
@@ -176,7 +179,8 @@ START_TEST(reload)
 {
 	struct conf *old = conf_new(), *fresh = conf_new();
 	UNIT_OK(text(old, "[pg]\nconninfo=dbname=a\n[commit]\nwindow-ms=1\n"), &err);
-	UNIT_OK(text(fresh, "[pg]\nconninfo=dbname=b\nconnections=9\n[commit]\nwindow-ms=2\n"), &err);
+	UNIT_OK(text(fresh, "[pg]\nconninfo=dbname=b\nconnections=9\n[commit]\nwindow-ms=2\n"),
+		&err);
 	struct buf b;
 	buf_init(&b, 4096);
 	UNIT_OK(conf_keep_cold(fresh, old, &b, &err), &err);

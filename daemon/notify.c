@@ -1,0 +1,70 @@
+#include "daemon/notify.h"
+
+#include <stdlib.h>
+#include <systemd/sd-daemon.h>
+
+struct notify {
+	struct app *app;
+	struct loop_timer timer;
+	int64_t every_us;
+};
+
+static void on_timer(struct loop_timer *t)
+{
+	struct notify *n = CONTAINER_OF(t, struct notify, timer);
+	sd_notify(0, "WATCHDOG=1");
+	loop_timer_set(&n->app->loop, t, loop_mono_us(&n->app->loop) + n->every_us);
+}
+
+static enum status start(struct app *app, bool *ret_pending, struct err *err)
+{
+	(void)ret_pending;
+	(void)err;
+	struct notify *n = base_calloc(1, sizeof *n);
+	n->app = app;
+	app->notify = n;
+	loop_timer_init(&n->timer, on_timer);
+	sd_notify(0, "READY=1\nSTATUS=serving");
+	uint64_t usec = 0;
+	if (sd_watchdog_enabled(0, &usec) > 0 && usec < INT64_MAX) {
+		n->every_us = (int64_t)usec / 2;
+		loop_timer_set(&app->loop, &n->timer, loop_mono_us(&app->loop) + n->every_us);
+	}
+	return ST_OK;
+}
+
+static bool stop(struct app *app)
+{
+	/* The watchdog is fed no longer; systemd's stop timeout is in force now. */
+	loop_timer_cancel(&app->loop, &app->notify->timer);
+	base_free(app->notify);
+	app->notify = NULL;
+	return true;
+}
+
+static void reload(struct app *app, const struct conf *old)
+{
+	(void)app;
+	(void)old;
+	sd_notify(0, "STATUS=serving, reloaded");
+}
+
+const struct app_step notify_step = {"notify", start, stop, reload};
+
+void notify_stopping(void)
+{
+	sd_notify(0, "STOPPING=1\nSTATUS=draining");
+}
+
+int notify_listen_fd(const char *name)
+{
+	char **names = NULL;
+	int n = sd_listen_fds_with_names(0, &names), found = -1;
+	for (int i = 0; i < n; i++) {
+		if (found < 0 && names && strv_eq(strv_of(names[i]), strv_of(name)))
+			found = SD_LISTEN_FDS_START + i;
+		free(names[i]); /* libsystemd's own memory */
+	}
+	free(names);
+	return found;
+}

@@ -1,0 +1,16 @@
+/* systemd: readiness and watchdog. Does nothing when not started by it. The only user of
+ * libsystemd. */
+#ifndef DAEMON_NOTIFY_H
+#define DAEMON_NOTIFY_H
+
+#include "daemon/app.h"
+
+/* Last step: everything before it has started. Tells READY=1, then feeds the watchdog at half its
+ * interval from the loop, so that a loop that hangs is seen. */
+extern const struct app_step notify_step;
+
+void notify_stopping(void);
+/* Descriptors handed over by socket activation under this name (FileDescriptorName=), or -1. */
+int notify_listen_fd(const char *name);
+
+#endif

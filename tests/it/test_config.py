@@ -1,0 +1,85 @@
+"""Options and configuration of frazild, as a user meets them; no PostgreSQL."""
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def frazild_path():
+    named = os.environ.get("FRAZILD")
+    found = [Path(named)] if named else sorted(ROOT.glob("build/*/frazild"))
+    if not found or not found[0].exists():
+        pytest.skip("frazild is not built")
+    return str(found[0])
+
+
+def run(*args, env=None):
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("FRAZIL_")}
+    clean.update(env or {})
+    return subprocess.run([frazild_path(), *args], capture_output=True, text=True, env=clean, timeout=20)
+
+
+def test_version_and_help():
+    assert run("--version").stdout.split()[0] == "frazild"
+    text = run("--help").stdout
+    for option in ("--config", "--set", "--check-config", "--print-config", "--version"):
+        assert option in text
+
+
+@pytest.mark.parametrize("args", [["--nope"], ["--config"], ["stray"], ["--set", "pg.connections"],
+                                  ["--set", "pg.nope=1"], ["--config", "/nonexistent.ini"]])
+def test_wrong_options_exit_2(args):
+    done = run(*args, "--check-config")
+    assert done.returncode == 2
+    assert done.stderr.startswith("frazild: ") and done.stdout == ""
+
+
+def test_error_names_file_and_line(tmp_path):
+    ini = tmp_path / "f.ini"
+    ini.write_text("[pg]\nconnections = 2\nbogus = 1\n")
+    done = run("--config", str(ini), "--check-config")
+    assert done.returncode == 2
+    assert f"{ini}:3:" in done.stderr and "bogus" in done.stderr
+
+
+def test_sources_in_order(tmp_path):
+    ini = tmp_path / "f.ini"
+    ini.write_text("[commit]\nwindow-ms = 1\nqueue-max = 2\nbatch-max-txns = 3\n")
+    done = run("--config", str(ini), "--set", "commit.batch-max-txns=33", "--print-config",
+               env={"FRAZIL_COMMIT_QUEUE_MAX": "22", "FRAZIL_COMMIT_BATCH_MAX_TXNS": "23"})
+    assert done.returncode == 0
+    lines = done.stdout.splitlines()
+    for line in ("window-ms = 1", "queue-max = 22", "batch-max-txns = 33", "connections = 4"):
+        assert line in lines
+    # The origin stands above the value.
+    assert lines[lines.index("window-ms = 1") - 1] == f"# {ini}:2"
+
+
+def test_printed_configuration_can_be_read(tmp_path):
+    ini = tmp_path / "f.ini"
+    first = run("--set", "pg.conninfo=host=/x dbname=y", "--print-config").stdout
+    ini.write_text(first)
+    second = run("--config", str(ini), "--print-config").stdout
+    values = [[x for x in t.splitlines() if not x.startswith("#")] for t in (first, second)]
+    assert values[0] == values[1]
+    assert "conninfo = host=/x dbname=y" in values[0]
+
+
+def test_shipped_file_changes_nothing():
+    shipped = run("--config", str(ROOT / "conf" / "frazild.ini"), "--print-config").stdout
+    assert shipped == run("--print-config").stdout
+
+
+def test_foreign_address_needs_a_decision():
+    done = run("--set", "rest.listen=0.0.0.0:8181", "--check-config")
+    assert done.returncode == 2 and "auth.allow-anonymous" in done.stderr
+    done = run("--set", "rest.listen=0.0.0.0:8181", "--set", "auth.allow-anonymous=yes", "--check-config")
+    assert done.returncode == 0
+
+
+def test_misspelt_environment_is_refused():
+    done = run("--check-config", env={"FRAZIL_PG_CONECTIONS": "2"})
+    assert done.returncode == 2 and "FRAZIL_PG_CONECTIONS" in done.stderr
