@@ -236,3 +236,18 @@ bool jval_next(struct jval_iter *it)
 	it->val = out(json_object_iter_value(it->at));
 	return true;
 }
+
+static int dump_put(const char *p, size_t n, void *to)
+{
+	struct buf *b = to;
+	buf_put(b, p, n);
+	return buf_ok(b) ? 0 : -1;
+}
+
+void jval_dump(struct buf *b, const struct jval *v)
+{
+	if (!v)
+		buf_puts(b, "null");
+	else if (json_dump_callback(in(v), dump_put, b, JSON_COMPACT | JSON_ENCODE_ANY) != 0)
+		b->failed = true;
+}

@@ -5,6 +5,7 @@
 #ifndef PROTO_BASE_JSON_H
 #define PROTO_BASE_JSON_H
 
+#include "proto/base/buf.h"
 #include "proto/base/err.h"
 
 struct jdoc; /* owns the tree */
@@ -75,5 +76,9 @@ struct jval_iter {
 };
 struct jval_iter jval_iter(const struct jval *object);
 bool jval_next(struct jval_iter *it);
+
+/* Appends a value, which may be absent (null), as compact JSON text in document order. A number with
+ * a fraction is written with 17 digits, which read back as the same double. */
+void jval_dump(struct buf *b, const struct jval *v);
 
 #endif

@@ -7,6 +7,8 @@
 #include "proto/iceberg/transform.h"
 
 #define PARTITION_NO_ID INT32_MIN /* spec-id or field-id that the JSON left out */
+/* Names and ids are checked pair by pair; real specs have a handful of fields. */
+#define PARTITION_MAX_FIELDS 1000
 
 struct partition_field {
 	int32_t source_id; /* the first of source_ids when there are some */

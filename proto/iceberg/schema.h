@@ -32,8 +32,9 @@ struct schema {
 	struct type_extra extra;
 
 	/* Index, built by schema_parse and schema_index. */
-	struct schema_node *nodes;    /* ascending ids */
-	struct schema_node **by_name; /* ascending full names */
+	struct schema_node *nodes; /* document order, parents before children */
+	struct schema_node **by_id;
+	struct schema_node **by_name;
 	size_t n_nodes;
 };
 

@@ -3,6 +3,7 @@
 #ifndef PROTO_ICEBERG_TRANSFORM_H
 #define PROTO_ICEBERG_TRANSFORM_H
 
+#include "proto/iceberg/schema.h"
 #include "proto/iceberg/value.h"
 
 enum transform_kind {
@@ -34,8 +35,9 @@ static inline bool transform_eq(const struct transform *x, const struct transfor
 /* void and unknown take every type. */
 bool transform_accepts(const struct transform *t, const struct type *source);
 /* Result type: bucket, year, month and hour give int, day gives date, the others the source type.
- * source may be NULL (the column was dropped): TYPE_UNKNOWN then stands for "the source type".
- * Borrowed from static storage or from source. */
+ * source may be NULL (the column was dropped): TYPE_UNKNOWN then stands for "the source type". An
+ * unknown transform gives TYPE_UNKNOWN: only the Avro schema of a manifest can tell. Borrowed from
+ * static storage or from source. */
 const struct type *transform_result(const struct transform *t, const struct type *source);
 /* Applies t to a valid value of a type that it accepts. Unknown transforms have no result:
  * ST_UNSUPPORTED. Null gives null. */
@@ -50,5 +52,19 @@ int32_t transform_murmur3(struct bytes b);
  * `result` is transform_result's type. */
 void transform_human(struct buf *b, const struct transform *t, const struct type *result,
 		     const struct value *v);
+
+/* The arguments of a transform in partition and sort fields. */
+
+/* Reads "source-id", or "source-ids" of a transform with several arguments. *ret_ids is NULL with
+ * the former; *ret_id is the first with the latter. */
+MUST_CHECK enum status transform_sources_parse(const struct jval *field, enum status bad,
+					       struct arena *a, int32_t *ret_id, int32_t **ret_ids,
+					       size_t *ret_n, struct err *err);
+void transform_sources_write(struct jwrite *w, int32_t id, const int32_t *ids, size_t n);
+/* Whether the sources exist, are primitive, lie in no list or map, and have a type that t accepts.
+ * Otherwise false with the reason in *ret_why, and *ret_type set when the type is the reason. */
+bool transform_sources_bind(const struct schema *schema, const struct transform *t, int32_t id,
+			    const int32_t *ids, size_t n, const struct type **ret_type,
+			    const char **ret_why);
 
 #endif

@@ -18,23 +18,25 @@ struct tuple {
 
 #define VALUE_NULL ((struct value){.null = true})
 
-/* Whether b decodes as a value of type t: length, UTF-8, decimal precision. For unknown nothing
- * does. Structs, lists, maps, variants and points are not looked into: any bytes pass for variant,
- * geometry and geography, none for nested types. */
+/* Whether b decodes as a value of type t: length, UTF-8, range of time, width of decimal. Variants
+ * and geometries are not looked into, any bytes pass; for unknown and nested types none do. */
 bool value_valid(const struct type *t, struct bytes b);
-/* Checks b and makes it canonical (boolean 0/1, shortest decimal). With promoted, bytes written
- * before the column's type was promoted (int for long, float for double, date for timestamp) are
- * converted. The result may share b; a new form lies in the arena. ST `bad` when b does not
- * decode. */
-MUST_CHECK enum status value_read(const struct type *t, struct bytes b, bool promoted,
-				  enum status bad, struct arena *a, struct value *ret_v,
-				  struct err *err);
+/* Checks b and makes it canonical (boolean 0 or 1, one NaN, shortest decimal). With `bound`, what
+ * column bounds may hold besides is converted or kept: bytes written before the column was promoted
+ * (int for long, float for double, date for timestamp) and a fixed that was cut. The result may
+ * share b; a new form lies in the arena. Status `bad` when b does not decode. */
+MUST_CHECK enum status value_read(const struct type *t, struct bytes b, bool bound, enum status bad,
+				  struct arena *a, struct value *ret_v, struct err *err);
 /* Number types as integers: int, long, date, time, timestamps (days, micros or nanos). Asserts on
  * other types and on null. */
 int64_t value_i64(const struct type *t, const struct value *v);
-/* The canonical value of such a type from a number; asserts that it fits. NULL-free: false only
- * when the arena is exhausted. */
+/* The canonical value of such a type; asserts that the number fits. false when the arena is
+ * exhausted, as in the functions below. */
 MUST_CHECK bool value_of_i64(const struct type *t, int64_t n, struct arena *a, struct value *ret_v);
+/* float and double. A double that is stored as float is rounded. */
+double value_double(const struct type *t, const struct value *v);
+MUST_CHECK bool value_of_double(const struct type *t, double d, struct arena *a,
+				struct value *ret_v);
 /* Decimals of up to 38 digits: the unscaled number. */
 __int128 value_decimal(const struct value *v);
 MUST_CHECK bool value_of_decimal(__int128 unscaled, struct arena *a, struct value *ret_v);
@@ -59,8 +61,8 @@ uint64_t tuple_hash(const struct tuple *t);
 MUST_CHECK bool tuple_copy(struct arena *a, const struct tuple *t, struct tuple *ret_t);
 
 /* Bounds of string and binary cut to `length` code points or bytes (Iceberg metrics use 16); other
- * types and short values pass unchanged. The upper bound is the least longer-or-equal value of that
- * length: its last unit is incremented, and *ret_has is false when that is not possible. */
+ * types and short values pass unchanged. For the upper bound the last unit that can be
+ * incremented is, and the rest dropped; *ret_has is false when none can be: there is no bound. */
 struct value value_cut_lower(const struct type *t, const struct value *v, size_t length);
 MUST_CHECK bool value_cut_upper(const struct type *t, const struct value *v, size_t length,
 				struct arena *a, struct value *ret_v, bool *ret_has);

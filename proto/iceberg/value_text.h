@@ -19,7 +19,10 @@ MUST_CHECK enum status value_text_default(const struct type *t, const struct jva
 /* Appends the text that names a value in a partition path, not percent-encoded: ISO dates and
  * times, base64 of bytes, "null". */
 void value_text_human(struct buf *b, const struct type *t, const struct value *v);
-/* Appends a date of days since 1970-01-01 as [-]YYYY-MM-DD. */
+/* Appends a date of days since 1970-01-01 in ISO 8601: "2017-11-16". */
 void value_text_date(struct buf *b, int64_t days);
+/* Year, month 1 to 12 and day 1 to 31 of a number of days since 1970-01-01 (proleptic Gregorian);
+ * any day of a timestamp, and of a date, is in range. */
+void value_text_civil(int64_t days, int64_t *ret_year, int *ret_month, int *ret_day);
 
 #endif
