@@ -56,10 +56,12 @@ void transform_human(struct buf *b, const struct transform *t, const struct type
 /* The arguments of a transform in partition and sort fields. */
 
 /* Reads "source-id", or "source-ids" of a transform with several arguments. *ret_ids is NULL with
- * the former; *ret_id is the first with the latter. */
+ * the former; *ret_id is the first with the latter. No transform of several arguments is defined
+ * yet, so that such a one becomes TRANSFORM_UNKNOWN. */
 MUST_CHECK enum status transform_sources_parse(const struct jval *field, enum status bad,
-					       struct arena *a, int32_t *ret_id, int32_t **ret_ids,
-					       size_t *ret_n, struct err *err);
+					       struct arena *a, struct transform *io_t,
+					       int32_t *ret_id, int32_t **ret_ids, size_t *ret_n,
+					       struct err *err);
 void transform_sources_write(struct jwrite *w, int32_t id, const int32_t *ids, size_t n);
 /* Whether the sources exist, are primitive, lie in no list or map, and have a type that t accepts.
  * Otherwise false with the reason in *ret_why, and *ret_type set when the type is the reason. */
