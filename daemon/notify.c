@@ -63,8 +63,8 @@ int notify_listen_fd(const char *name)
 	for (int i = 0; i < n; i++) {
 		if (found < 0 && names && strv_eq(strv_of(names[i]), strv_of(name)))
 			found = SD_LISTEN_FDS_START + i;
-		free(names[i]); /* libsystemd's own memory */
+		base_free(names[i]);
 	}
-	free(names);
+	base_free(names);
 	return found;
 }

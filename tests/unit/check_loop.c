@@ -165,7 +165,9 @@ static void compute(struct loop_job *job)
 	int most = atomic_load(&computing_most);
 	while (now > most && !atomic_compare_exchange_weak(&computing_most, &most, now))
 		;
-	usleep(3000);
+	uint64_t end = uv_hrtime() + 3000000;
+	while (uv_hrtime() < end)
+		;
 	atomic_fetch_sub(&computing, 1);
 }
 static void do_io(struct loop_job *job)

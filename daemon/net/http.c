@@ -1,0 +1,578 @@
+/* libmicrohttpd in external-epoll mode inside the loop.
+ *
+ * What its documentation does not say and this file lives by:
+ * - A timeout of 0 means that work waits inside although its epoll descriptor stays quiet (its
+ * sockets are edge-triggered): run again at once, a few times, then from a hook.
+ * - Resuming a connection wakes nothing in this mode: a hook must drive.
+ * - A reply in the handler's first call closes the connection after it; right for refusals only.
+ * - The handler's url is decoded in place, %2F and %1F too: the raw target is taken in the callback
+ *   that sees the request line.
+ * - Content-Length twice, or beside Transfer-Encoding, is accepted: counted here and refused,
+ * because a proxy in front may read the other one. The refusal closes the connection and with it
+ * what was smuggled behind.
+ * - A suspended connection is not watched, neither for its timeout nor for the peer: each request
+ * has a timer of ours. Stopping with one suspended aborts the process.
+ */
+#include "daemon/net/http.h"
+
+#include <errno.h>
+#include <microhttpd.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "conf/log.h"
+
+/* Head of a request and its answer's head live in it; one per connection, idle ones too. */
+#define CONNECTION_MEMORY ((size_t)32 * 1024)
+/* Runs before other work of the loop gets its turn. */
+#define RUNS_MAX 8
+/* Idle connections may still send a request this long after the drain began. */
+#define DRAIN_LINGER_US 200000
+#define BACKLOG 1024
+
+enum req_state { REQ_HEAD, REQ_BODY, REQ_SERVING, REQ_REPLIED };
+
+struct http {
+	struct http_options o;
+	struct MHD_Daemon *mhd;
+	uv_poll_t poll;
+	struct loop_hook hook;
+	struct loop_timer timer; /* libmicrohttpd's own timeouts */
+	struct sockaddr_storage bound;
+	struct http_stats stats;
+	size_t bodies; /* bytes held */
+	bool inside;   /* libmicrohttpd must not be entered from its own callbacks */
+	bool draining, closing;
+	int64_t linger_until_mono_us;
+	void (*drained)(void *ctx);
+	void *drained_ctx;
+};
+
+struct http_req {
+	struct http *h;
+	struct MHD_Connection *conn;
+	enum req_state state;
+	bool suspended;
+	enum status refuse; /* of the body: answered when it has been read */
+	struct MHD_Response *response;
+	unsigned int status;
+	struct loop_timer timer;
+	int64_t started_mono_us;
+	struct buf body;
+	const char *method;
+	void *user;
+	size_t target_n;
+	char target[];
+};
+
+static void drain_check(struct http *h);
+
+static void drive(struct http *h)
+{
+	ASSERT(!h->inside);
+	if (h->closing)
+		return;
+	MHD_UNSIGNED_LONG_LONG wait_ms = 0;
+	bool waits = false;
+	h->inside = true;
+	for (int i = 0; i < RUNS_MAX; i++) {
+		MHD_run(h->mhd);
+		waits = MHD_get_timeout(h->mhd, &wait_ms) == MHD_YES;
+		if (!waits || wait_ms > 0)
+			break;
+	}
+	h->inside = false;
+	loop_timer_cancel(h->o.loop, &h->timer);
+	if (waits && wait_ms == 0)
+		loop_hook_arm(h->o.loop, &h->hook);
+	else if (waits)
+		loop_timer_set(h->o.loop, &h->timer,
+			       loop_mono_us(h->o.loop) + (int64_t)wait_ms * 1000);
+	if (h->draining)
+		drain_check(h);
+}
+
+static void on_hook(struct loop_hook *hook)
+{
+	drive(CONTAINER_OF(hook, struct http, hook));
+}
+
+static void on_timer(struct loop_timer *t)
+{
+	drive(CONTAINER_OF(t, struct http, timer));
+}
+
+static void on_poll(uv_poll_t *poll, int status, int events)
+{
+	(void)status;
+	(void)events;
+	drive(poll->data);
+}
+
+/* Replies. */
+
+static enum MHD_Result queue_reply(struct http_req *r)
+{
+	loop_timer_cancel(r->h->o.loop, &r->timer);
+	if (r->h->draining)
+		MHD_add_response_header(r->response, MHD_HTTP_HEADER_CONNECTION, "close");
+	enum MHD_Result rc = MHD_queue_response(r->conn, r->status, r->response);
+	MHD_destroy_response(r->response);
+	r->response = NULL;
+	return rc;
+}
+
+void http_reply(struct http_req *r, const struct http_reply *reply)
+{
+	ASSERT(r->state == REQ_SERVING && reply->n_headers <= HTTP_HEADERS_MAX);
+	r->state = REQ_REPLIED;
+	r->status = (unsigned int)reply->status;
+	/* The bytes are only read; the interface lacks const. */
+	void *body = (void *)(uintptr_t)reply->body.p;
+	r->response = reply->free_body
+			      ? MHD_create_response_from_buffer_with_free_callback_cls(
+					reply->body.n, body, reply->free_body, reply->free_arg)
+			      : MHD_create_response_from_buffer(reply->body.n, body,
+								MHD_RESPMEM_PERSISTENT);
+	ASSERT(r->response);
+	for (size_t i = 0; i < reply->n_headers; i++) {
+		enum MHD_Result rc = MHD_add_response_header(r->response, reply->headers[i].name,
+							     reply->headers[i].value);
+		ASSERT(rc == MHD_YES);
+	}
+	if (r->suspended) {
+		r->suspended = false;
+		MHD_resume_connection(r->conn);
+		loop_hook_arm(r->h->o.loop, &r->h->hook);
+	}
+}
+
+static void refuse(struct http_req *r, const struct err *err)
+{
+	struct buf b;
+	size_t n = 0;
+	buf_init(&b, 4096);
+	r->h->o.ops->error_body(err, &b);
+	uint8_t *body = buf_take(&b, &n);
+	buf_fini(&b);
+	r->h->stats.refused++;
+	r->state = REQ_SERVING;
+	http_reply(r, &(struct http_reply){.status = status_info(err->st)->http,
+					   .body = {body, n},
+					   .free_body = body ? base_free : NULL,
+					   .free_arg = body,
+					   .n_headers = 1,
+					   .headers = {{"Content-Type", "application/json"}}});
+}
+
+/* Heads. */
+
+struct head {
+	int lengths, encodings, hosts;
+	bool bad_name, bad_length, bad_encoding;
+	size_t length;
+};
+
+/* RFC 9110 §5.6.2. */
+static bool is_token(const char *p, size_t n)
+{
+	static const char marks[] = "!#$%&'*+-.^_`|~";
+	for (size_t i = 0; i < n; i++) {
+		char c = p[i];
+		bool word =
+			(c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+		if (!word && (c == 0 || !strchr(marks, c)))
+			return false;
+	}
+	return n > 0;
+}
+
+static enum MHD_Result on_header(void *cls, enum MHD_ValueKind kind, const char *key, size_t key_n,
+				 const char *value, size_t value_n)
+{
+	struct head *head = cls;
+	struct strv name = {key, key_n}, v = {value, value ? value_n : 0};
+	(void)kind;
+	/* "Content-Length : 5" arrives with the space in its name. */
+	if (!is_token(key, key_n))
+		head->bad_name = true;
+	if (strv_ieq(name, STRV("Content-Length"))) {
+		int64_t n;
+		head->lengths++;
+		if (!strv_i64(v, &n) || n < 0 || v.p[0] == '-')
+			head->bad_length = true;
+		else
+			head->length = (size_t)n;
+	} else if (strv_ieq(name, STRV("Transfer-Encoding"))) {
+		head->encodings++;
+		if (!strv_ieq(v, STRV("chunked")))
+			head->bad_encoding = true;
+	} else if (strv_ieq(name, STRV("Host"))) {
+		head->hosts++;
+	}
+	return MHD_YES;
+}
+
+static enum status check_head(struct http_req *r, struct err *err)
+{
+	struct head head = {0};
+	MHD_get_connection_values_n(r->conn, MHD_HEADER_KIND, on_header, &head);
+	if (head.bad_name)
+		return err_set(err, ST_BAD_REQUEST, "", "a header name is not a token");
+	if (head.lengths + head.encodings > 1)
+		return err_set(err, ST_BAD_REQUEST, "",
+			       "more than one of Content-Length and Transfer-Encoding");
+	if (head.bad_length)
+		return err_set(err, ST_BAD_REQUEST, "", "Content-Length is not a number");
+	if (head.bad_encoding)
+		return err_set(err, ST_BAD_REQUEST, "", "only chunked transfer encoding is served");
+	if (head.hosts > 1)
+		return err_set(err, ST_BAD_REQUEST, "", "more than one Host");
+	if (head.length > r->h->o.max_body)
+		return err_set(err, ST_TOO_LARGE, "", "the body is larger than %zu bytes",
+			       r->h->o.max_body);
+	return ST_OK;
+}
+
+/* Bodies. */
+
+static void drop_body(struct http_req *r)
+{
+	r->h->bodies -= r->body.n;
+	buf_fini(&r->body);
+}
+
+/* A chunked body may come without end: what is read for nothing is bounded by the request's timer,
+ * which cuts the connection. */
+static void take_body(struct http_req *r, const char *data, size_t n)
+{
+	struct http *h = r->h;
+	if (r->refuse != ST_OK)
+		return;
+	if (n > h->o.max_bodies - h->bodies) {
+		drop_body(r);
+		r->refuse = ST_OVERLOADED;
+		return;
+	}
+	size_t before = r->body.n;
+	buf_put(&r->body, data, n);
+	h->bodies += r->body.n - before;
+	if (!buf_ok(&r->body)) {
+		drop_body(r);
+		r->refuse = ST_TOO_LARGE;
+	}
+}
+
+static void serve(struct http_req *r)
+{
+	struct err err = {0};
+	if (r->refuse == ST_TOO_LARGE) {
+		err_set(&err, ST_TOO_LARGE, "", "the body is larger than %zu bytes",
+			r->h->o.max_body);
+		refuse(r, &err);
+	} else if (r->refuse != ST_OK) {
+		err_set(&err, r->refuse, "", "too many bytes of request bodies are in memory");
+		refuse(r, &err);
+	} else {
+		r->state = REQ_SERVING;
+		r->h->o.ops->serve(r->h->o.ctx, r);
+	}
+}
+
+/* libmicrohttpd's callbacks. */
+
+static void on_deadline(struct loop_timer *t)
+{
+	struct http_req *r = CONTAINER_OF(t, struct http_req, timer);
+	if (r->state == REQ_SERVING) {
+		r->h->o.ops->overdue(r->h->o.ctx, r);
+		ASSERT(r->state == REQ_REPLIED);
+		return;
+	}
+	/* No answer can be queued in the middle of a head or body: the connection ends. */
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(r->conn, MHD_CONNECTION_INFO_CONNECTION_FD);
+	r->h->stats.cut++;
+	if (info)
+		shutdown(info->connect_fd, SHUT_RDWR);
+	loop_hook_arm(r->h->o.loop, &r->h->hook);
+}
+
+/* A request line was read; the target is not decoded yet. Its return value becomes *con_cls. */
+static void *on_target(void *cls, const char *target, struct MHD_Connection *conn)
+{
+	struct http *h = cls;
+	/* Bounded by CONNECTION_MEMORY. */
+	size_t n = strlen(target);
+	struct http_req *r = base_calloc(1, sizeof *r + n + 1);
+	memcpy(r->target, target, n);
+	r->target_n = n;
+	r->h = h;
+	r->conn = conn;
+	r->started_mono_us = loop_mono_us(h->o.loop);
+	buf_init(&r->body, h->o.max_body);
+	loop_timer_init(&r->timer, on_deadline);
+	loop_timer_set(h->o.loop, &r->timer, http_deadline_mono_us(r));
+	h->stats.requests++;
+	return r;
+}
+
+static enum MHD_Result on_request(void *cls, struct MHD_Connection *conn, const char *url,
+				  const char *method, const char *version, const char *upload,
+				  size_t *upload_n, void **con_cls)
+{
+	struct http_req *r = *con_cls;
+	(void)cls;
+	(void)conn;
+	(void)url;
+	(void)version;
+	if (!r)
+		return MHD_NO;
+	switch (r->state) {
+	case REQ_HEAD: {
+		struct err err = {0};
+		r->method = method;
+		if (check_head(r, &err) != ST_OK) {
+			refuse(r, &err);
+			return queue_reply(r);
+		}
+		r->state = REQ_BODY;
+		return MHD_YES;
+	}
+	case REQ_BODY:
+		if (*upload_n) {
+			take_body(r, upload, *upload_n);
+			*upload_n = 0;
+			return MHD_YES;
+		}
+		serve(r);
+		break;
+	case REQ_SERVING:
+	case REQ_REPLIED:
+		break;
+	}
+	if (r->response)
+		return queue_reply(r);
+	if (r->state == REQ_REPLIED)
+		return MHD_YES;
+	r->suspended = true;
+	MHD_suspend_connection(r->conn);
+	return MHD_YES;
+}
+
+static void on_over(void *cls, struct MHD_Connection *conn, void **con_cls,
+		    enum MHD_RequestTerminationCode why)
+{
+	struct http_req *r = *con_cls;
+	(void)cls;
+	(void)conn;
+	(void)why;
+	if (!r)
+		return;
+	*con_cls = NULL;
+	ASSERT(!r->suspended);
+	struct http *h = r->h;
+	loop_timer_cancel(h->o.loop, &r->timer);
+	if (r->user)
+		h->o.ops->over(h->o.ctx, r);
+	if (r->response)
+		MHD_destroy_response(r->response);
+	drop_body(r);
+	base_free(r);
+	h->stats.requests--;
+}
+
+static void on_connection(void *cls, struct MHD_Connection *conn, void **socket_ctx,
+			  enum MHD_ConnectionNotificationCode code)
+{
+	struct http *h = cls;
+	(void)conn;
+	(void)socket_ctx;
+	h->stats.connections += code == MHD_CONNECTION_NOTIFY_STARTED ? 1 : -1;
+}
+
+static void on_log(void *cls, const char *fmt, va_list ap) PRINTF_LIKE(2, 0);
+static void on_log(void *cls, const char *fmt, va_list ap)
+{
+	char text[256];
+	(void)cls;
+	if (!log_enabled(LOG_DEBUG))
+		return;
+	vsnprintf(text, sizeof text, fmt, ap);
+	size_t n = strlen(text);
+	if (n && text[n - 1] == '\n')
+		text[n - 1] = 0;
+	LOG(LOG_DEBUG, "http.library", NULL, "%s", text);
+}
+
+/* Keeps targets and header values as they came. */
+static size_t no_unescape(void *cls, struct MHD_Connection *conn, char *s)
+{
+	(void)cls;
+	(void)conn;
+	return strlen(s);
+}
+
+/* Life. */
+
+static enum status open_socket(const struct addr *addr, int *ret_fd, struct err *err)
+{
+	char text[ADDR_TEXT_MAX];
+	int one = 1;
+	addr_text(&addr->sa, text);
+	int fd = socket(addr->sa.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return err_set(err, ST_IO, "", "socket for %s: %s", text, strerror(errno));
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+	if (addr->sa.ss_family == AF_INET6)
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one);
+	if (bind(fd, (const struct sockaddr *)&addr->sa, addr->len) < 0 ||
+	    listen(fd, BACKLOG) < 0) {
+		int saved = errno;
+		close(fd);
+		return err_set(err, ST_IO, "", "cannot listen on %s: %s", text, strerror(saved));
+	}
+	*ret_fd = fd;
+	return ST_OK;
+}
+
+enum status http_new(const struct http_options *o, struct http **ret_http, struct err *err)
+{
+	int fd = o->own_fd;
+	if (fd < 0) {
+		enum status st = open_socket(&o->addr, &fd, err);
+		if (st != ST_OK)
+			return st;
+	}
+	struct http *h = base_calloc(1, sizeof *h);
+	h->o = *o;
+	socklen_t len = sizeof h->bound;
+	getsockname(fd, (struct sockaddr *)&h->bound, &len);
+	h->mhd = MHD_start_daemon(
+		MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL,
+		on_request, h, MHD_OPTION_EXTERNAL_LOGGER, on_log, h, MHD_OPTION_LISTEN_SOCKET, fd,
+		MHD_OPTION_CONNECTION_LIMIT, (unsigned int)o->max_connections,
+		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)((o->idle_timeout_ms + 999) / 1000),
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY, MHD_OPTION_STRICT_FOR_CLIENT,
+		1, MHD_OPTION_URI_LOG_CALLBACK, on_target, h, MHD_OPTION_UNESCAPE_CALLBACK,
+		no_unescape, h, MHD_OPTION_NOTIFY_COMPLETED, on_over, h,
+		MHD_OPTION_NOTIFY_CONNECTION, on_connection, h, MHD_OPTION_END);
+	const union MHD_DaemonInfo *info =
+		h->mhd ? MHD_get_daemon_info(h->mhd, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
+	if (!info) {
+		close(fd);
+		base_free(h);
+		return err_set(err, ST_INTERNAL, "", "libmicrohttpd did not start");
+	}
+	loop_hook_init(&h->hook, LOOP_PHASE_NET, on_hook);
+	loop_timer_init(&h->timer, on_timer);
+	int rc = uv_poll_init(&o->loop->uv, &h->poll, info->epoll_fd);
+	ASSERT(rc == 0);
+	h->poll.data = h;
+	uv_poll_start(&h->poll, UV_READABLE, on_poll);
+	*ret_http = h;
+	return ST_OK;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+	struct http *h = handle->data;
+	/* Closes idle connections; no request is left, so none is suspended. */
+	MHD_stop_daemon(h->mhd);
+	h->mhd = NULL;
+	h->drained(h->drained_ctx);
+}
+
+/* Never from inside libmicrohttpd. */
+static void drain_check(struct http *h)
+{
+	if (h->closing || h->stats.requests > 0)
+		return;
+	int64_t now = loop_mono_us(h->o.loop);
+	if (h->stats.connections > 0 && now < h->linger_until_mono_us) {
+		if (!loop_timer_is_set(&h->timer) || h->timer.due_mono_us > h->linger_until_mono_us)
+			loop_timer_set(h->o.loop, &h->timer, h->linger_until_mono_us);
+		return;
+	}
+	h->closing = true;
+	loop_timer_cancel(h->o.loop, &h->timer);
+	loop_hook_disarm(&h->hook);
+	/* Before its descriptor goes away. */
+	uv_poll_stop(&h->poll);
+	uv_close((uv_handle_t *)&h->poll, on_closed);
+}
+
+void http_drain(struct http *h, void (*done)(void *ctx), void *ctx)
+{
+	ASSERT(!h->draining && !h->inside);
+	h->draining = true;
+	h->drained = done;
+	h->drained_ctx = ctx;
+	h->linger_until_mono_us = loop_mono_us(h->o.loop) + DRAIN_LINGER_US;
+	int fd = MHD_quiesce_daemon(h->mhd);
+	if (fd >= 0)
+		close(fd);
+	loop_hook_arm(h->o.loop, &h->hook);
+}
+
+void http_free(struct http *own_h)
+{
+	ASSERT(!own_h || !own_h->mhd);
+	base_free(own_h);
+}
+
+void http_address(const struct http *h, char *out)
+{
+	addr_text(&h->bound, out);
+}
+
+struct http_stats http_stats(const struct http *h)
+{
+	return h->stats;
+}
+
+struct strv http_method(const struct http_req *r)
+{
+	return strv_of(r->method);
+}
+
+struct strv http_target(const struct http_req *r)
+{
+	return (struct strv){r->target, r->target_n};
+}
+
+struct strv http_header(const struct http_req *r, const char *name)
+{
+	const char *value = NULL;
+	size_t n = 0;
+	if (MHD_lookup_connection_value_n(r->conn, MHD_HEADER_KIND, name, strlen(name), &value,
+					  &n) != MHD_YES)
+		return (struct strv){NULL, 0};
+	return value ? (struct strv){value, n} : STRV("");
+}
+
+struct bytes http_body(const struct http_req *r)
+{
+	return buf_bytes(&r->body);
+}
+
+int64_t http_started_mono_us(const struct http_req *r)
+{
+	return r->started_mono_us;
+}
+
+int64_t http_deadline_mono_us(const struct http_req *r)
+{
+	return r->started_mono_us + r->h->o.request_timeout_ms * 1000;
+}
+
+void http_set_user(struct http_req *r, void *user)
+{
+	r->user = user;
+}
+
+void *http_user(const struct http_req *r)
+{
+	return r->user;
+}

@@ -1,0 +1,573 @@
+/* Real sockets: the server runs on the test's thread, a client on another. */
+#include "daemon/net/http.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "tests/unit/unit.h"
+
+static struct loop loop;
+static struct http *http;
+static struct http_options options;
+static uv_async_t wake;
+static char reply_text[1024];
+static atomic_int served, over, overdue, drained;
+static struct http_req *waiting;
+static struct loop_timer later;
+static int later_ms = 5;
+
+static void say(struct http_req *r, int status, const char *text)
+{
+	http_reply(r, &(struct http_reply){.status = status,
+					   .body = {(const uint8_t *)text, strlen(text)},
+					   .n_headers = 1,
+					   .headers = {{"X-Test", "yes"}}});
+}
+
+static void on_later(struct loop_timer *t)
+{
+	(void)t;
+	struct http_req *r = waiting;
+	waiting = NULL;
+	if (r)
+		say(r, 200, "later");
+}
+
+struct work {
+	struct loop_job job;
+	struct http_req *r;
+};
+static void work_run(struct loop_job *job)
+{
+	(void)job;
+}
+static void work_done(struct loop_job *job)
+{
+	struct work *w = CONTAINER_OF(job, struct work, job);
+	say(w->r, 200, "job");
+	base_free(w);
+}
+
+static void op_serve(void *ctx, struct http_req *r)
+{
+	ck_assert_ptr_eq(ctx, &loop);
+	struct strv target = http_target(r);
+	served++;
+	http_set_user(r, &loop);
+	if (strv_starts(target, STRV("/later"))) {
+		waiting = r;
+		loop_timer_set(&loop, &later, loop_mono_us(&loop) + later_ms * 1000);
+	} else if (strv_starts(target, STRV("/job"))) {
+		struct work *w = base_calloc(1, sizeof *w);
+		w->job.run = work_run;
+		w->job.done = work_done;
+		w->r = r;
+		loop_job_start(&loop, &w->job, true);
+	} else if (!strv_starts(target, STRV("/never"))) {
+		struct strv host = http_header(r, "HOST"), body = bytes_strv(http_body(r));
+		snprintf(reply_text, sizeof reply_text, "%.*s %.*s host=%.*s body=%zu:%.*s;",
+			 STRV_ARG(http_method(r)), STRV_ARG(target), STRV_ARG(host), body.n,
+			 body.n < 100 ? (int)body.n : 0, body.p ? body.p : "");
+		say(r, 200, reply_text);
+	}
+}
+
+static void op_overdue(void *ctx, struct http_req *r)
+{
+	(void)ctx;
+	overdue++;
+	if (waiting == r)
+		waiting = NULL;
+	say(r, 504, "overdue");
+}
+
+static void op_over(void *ctx, struct http_req *r)
+{
+	(void)ctx;
+	ck_assert_ptr_eq(http_user(r), &loop);
+	over++;
+}
+
+static void op_error(const struct err *err, struct buf *out)
+{
+	buf_printf(out, "refused %s", status_info(err->st)->name);
+}
+
+static const struct http_ops ops = {op_serve, op_overdue, op_over, op_error};
+
+static void on_wake(uv_async_t *a)
+{
+	(void)a;
+	loop_stop(&loop);
+}
+
+static void start(void)
+{
+	struct err err = {0};
+	loop_init(&loop, 4, 2);
+	loop_timer_init(&later, on_later);
+	uv_async_init(&loop.uv, &wake, on_wake);
+	options.loop = &loop;
+	options.own_fd = -1;
+	options.ops = &ops;
+	options.ctx = &loop;
+	UNIT_OK(addr_parse(STRV("127.0.0.1:0"), "", &options.addr, &err), &err);
+	UNIT_OK(http_new(&options, &http, &err), &err);
+}
+
+static void setup(void)
+{
+	options = (struct http_options){.max_connections = 50,
+					.max_body = 1000,
+					.max_bodies = 100000,
+					.request_timeout_ms = 5000,
+					.idle_timeout_ms = 10000};
+	start();
+}
+
+static void on_drained(void *ctx)
+{
+	(void)ctx;
+	drained++;
+	loop_stop(&loop);
+}
+
+static void teardown(void)
+{
+	if (!drained) {
+		http_drain(http, on_drained, NULL);
+		loop_run(&loop);
+	}
+	ck_assert_int_eq(drained, 1);
+	ck_assert_int_eq(http_stats(http).requests, 0);
+	http_free(http);
+	uv_close((uv_handle_t *)&wake, NULL);
+	loop_fini(&loop);
+}
+
+/* The client's side. */
+
+static int dial(void)
+{
+	char text[ADDR_TEXT_MAX];
+	struct addr a;
+	struct err err;
+	http_address(http, text);
+	UNIT_OK(addr_parse(strv_of(text), "", &a, &err), &err);
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	struct timeval tv = {.tv_sec = 3};
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof tv);
+	if (connect(fd, (struct sockaddr *)&a.sa, a.len) < 0) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static void send_all(int fd, const char *p, size_t n)
+{
+	while (n) {
+		ssize_t w = send(fd, p, n, MSG_NOSIGNAL);
+		if (w <= 0)
+			return;
+		p += w;
+		n -= (size_t)w;
+	}
+}
+
+static void send_text(int fd, const char *z)
+{
+	send_all(fd, z, strlen(z));
+}
+
+/* All that comes until the peer closes (true) or 3 s of silence (false). */
+static bool read_all(int fd, char *out, size_t cap)
+{
+	size_t n = 0;
+	ssize_t r;
+	while ((r = recv(fd, out + n, cap - 1 - n, 0)) > 0)
+		n += (size_t)r;
+	out[n] = 0;
+	return r == 0 || errno == ECONNRESET;
+}
+
+/* Until this text has come. */
+static bool read_until(int fd, char *out, size_t cap, const char *mark)
+{
+	size_t n = 0;
+	ssize_t r;
+	out[0] = 0;
+	while (!strstr(out, mark) && (r = recv(fd, out + n, cap - 1 - n, 0)) > 0) {
+		n += (size_t)r;
+		out[n] = 0;
+	}
+	return strstr(out, mark) != NULL;
+}
+
+static int count(const char *text, const char *what)
+{
+	int n = 0;
+	for (const char *p = text; (p = strstr(p, what)); p++)
+		n++;
+	return n;
+}
+
+static char answer[65536];
+static void (*script)(void);
+
+static void *client(void *arg)
+{
+	(void)arg;
+	script();
+	uv_async_send(&wake);
+	return NULL;
+}
+
+/* Runs the script beside the server until it ends. */
+static void with_client(void (*fn)(void))
+{
+	pthread_t t;
+	script = fn;
+	ck_assert_int_eq(pthread_create(&t, NULL, client, NULL), 0);
+	loop_run(&loop);
+	pthread_join(t, NULL);
+}
+
+/* Sends, then reads until the server closes; fails when it does not. */
+static void talk(const char *request)
+{
+	int fd = dial();
+	send_text(fd, request);
+	ck_assert_msg(read_all(fd, answer, sizeof answer), "not closed after: %s\ngot: %s", request,
+		      answer);
+	close(fd);
+}
+
+#define HEAD "HTTP/1.1\r\nHost: h\r\n"
+#define LAST "Connection: close\r\n"
+
+static void pipeline_script(void)
+{
+	/* One write: answers in order, suspended ones too, the connection stays usable. */
+	talk("GET /a " HEAD "\r\nGET /later " HEAD "\r\nGET /job " HEAD "\r\nPOST /b " HEAD
+	     "Content-Length: 3\r\n\r\nxyzGET /c " HEAD LAST "\r\n");
+	ck_assert_int_eq(count(answer, "HTTP/1.1 200 OK\r\n"), 5);
+	const char *p = strstr(answer, "GET /a host=h body=0:;");
+	ck_assert_ptr_nonnull(p);
+	ck_assert_ptr_nonnull(p = strstr(p, "\r\n\r\nlater"));
+	ck_assert_ptr_nonnull(p = strstr(p, "\r\n\r\njob"));
+	ck_assert_ptr_nonnull(p = strstr(p, "POST /b host=h body=3:xyz;"));
+	ck_assert_ptr_nonnull(strstr(p, "GET /c"));
+	ck_assert_int_eq(count(answer, "X-Test: yes\r\n"), 5);
+}
+
+START_TEST(pipeline)
+{
+	with_client(pipeline_script);
+	ck_assert_int_eq(served, 5);
+	ck_assert_int_eq(over, 5);
+}
+END_TEST
+
+static void many_script(void)
+{
+	/* More connections at once than one drive answers, all suspended and resumed by jobs. */
+	int fds[40];
+	for (int i = 0; i < 40; i++)
+		fds[i] = dial();
+	for (int round = 0; round < 5; round++) {
+		for (int i = 0; i < 40; i++)
+			send_text(fds[i], "GET /job " HEAD "\r\n");
+		for (int i = 0; i < 40; i++)
+			ck_assert(read_until(fds[i], answer, sizeof answer, "\r\n\r\njob"));
+	}
+	for (int i = 0; i < 40; i++)
+		close(fds[i]);
+}
+
+START_TEST(many)
+{
+	with_client(many_script);
+	ck_assert_int_eq(served, 200);
+}
+END_TEST
+
+static void targets_script(void)
+{
+	talk("GET /a%2Fb%1F%00?x=%20+&y HTTP/1.1\r\nHost: h\r\n" LAST "\r\n");
+	ck_assert_ptr_nonnull(strstr(answer, "GET /a%2Fb%1F%00?x=%20+&y host=h"));
+	talk("HEAD /a HTTP/1.1\r\nHost: h\r\n" LAST "\r\n");
+	ck_assert_ptr_nonnull(strstr(answer, "Content-Length: 23\r\n"));
+	ck_assert_ptr_null(strstr(answer, "body="));
+}
+
+START_TEST(targets)
+{
+	with_client(targets_script);
+}
+END_TEST
+
+static void bodies_script(void)
+{
+	talk("POST /a " HEAD LAST "Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n3;x=y\r\ncde\r\n"
+	     "0\r\n\r\n");
+	ck_assert_ptr_nonnull(strstr(answer, "body=5:abcde;"));
+	/* The head is judged before the body is asked for. */
+	int fd = dial();
+	send_text(fd, "POST /a " HEAD LAST "Content-Length: 2\r\nExpect: 100-continue\r\n\r\n");
+	ck_assert(read_until(fd, answer, sizeof answer, "100 Continue\r\n\r\n"));
+	send_text(fd, "ok");
+	ck_assert(read_all(fd, answer, sizeof answer));
+	ck_assert_ptr_nonnull(strstr(answer, "body=2:ok;"));
+	close(fd);
+	fd = dial();
+	send_text(fd, "POST /a " HEAD "Content-Length: 1001\r\nExpect: 100-continue\r\n\r\n");
+	ck_assert(read_all(fd, answer, sizeof answer));
+	ck_assert_ptr_nonnull(strstr(answer, "HTTP/1.1 413 "));
+	ck_assert_ptr_null(strstr(answer, "100 Continue"));
+	close(fd);
+	/* Byte by byte. */
+	static const char slow[] = "POST /a " HEAD LAST "Content-Length: 4\r\n\r\nslow";
+	fd = dial();
+	for (size_t i = 0; i + 1 < sizeof slow; i++)
+		send_all(fd, slow + i, 1);
+	ck_assert(read_all(fd, answer, sizeof answer));
+	ck_assert_ptr_nonnull(strstr(answer, "body=4:slow;"));
+	close(fd);
+}
+
+START_TEST(bodies)
+{
+	with_client(bodies_script);
+	ck_assert_int_eq(served, 3);
+}
+END_TEST
+
+static void oversize_script(void)
+{
+	char chunk[1200], request[4096];
+	memset(chunk, 'x', sizeof chunk);
+	chunk[1000] = 0;
+	snprintf(request, sizeof request, "POST /a " HEAD LAST "Content-Length: 1000\r\n\r\n%s",
+		 chunk);
+	talk(request);
+	ck_assert_ptr_nonnull(strstr(answer, "body=1000:"));
+	snprintf(request, sizeof request,
+		 "POST /a " HEAD LAST "Transfer-Encoding: chunked\r\n\r\n3e8\r\n%s\r\n1\r\nx\r\n"
+		 "0\r\n\r\n",
+		 chunk);
+	talk(request);
+	ck_assert_ptr_nonnull(strstr(answer, "HTTP/1.1 413 "));
+	ck_assert_ptr_nonnull(strstr(answer, "refused TOO_LARGE"));
+	talk("POST /a " HEAD "Content-Length: 99999999999999999999\r\n\r\n");
+	ck_assert_int_ge(count(answer, "HTTP/1.1 4"), 1);
+	static char big[50000];
+	memset(big, 'a', sizeof big - 1);
+	memcpy(big, "GET /", 5);
+	int fd = dial();
+	send_text(fd, big);
+	send_text(fd, " " HEAD "\r\n");
+	ck_assert(read_all(fd, answer, sizeof answer));
+	ck_assert_ptr_nonnull(strstr(answer, "HTTP/1.1 414 "));
+	close(fd);
+}
+
+START_TEST(oversize)
+{
+	with_client(oversize_script);
+	ck_assert_int_eq(served, 1);
+}
+END_TEST
+
+/* Heads that two servers may read differently (RFC 9112 §6.1, §11.2): refused, and what stands
+ * behind them is never served. */
+#define TAIL "GET /smuggled " HEAD "\r\n"
+static void smuggle_script(void)
+{
+	static const char *const probes[] = {
+		"POST /a " HEAD
+		"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" TAIL,
+		"POST /a " HEAD
+		"Transfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n0\r\n\r\n" TAIL,
+		"POST /a " HEAD "Content-Length: 0\r\nContent-Length: 40\r\n\r\n" TAIL,
+		"POST /a " HEAD "Content-Length: 0\r\nContent-Length: 0\r\n\r\n" TAIL,
+		"POST /a " HEAD
+		"Transfer-Encoding: chunked\r\nTransfer-Encoding: x\r\n\r\n0\r\n\r\n" TAIL,
+		"POST /a " HEAD "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n" TAIL,
+		"POST /a " HEAD "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n" TAIL,
+		"POST /a " HEAD "Content-Length: +0\r\n\r\n" TAIL,
+		"POST /a " HEAD "Content-Length: 0, 0\r\n\r\n" TAIL,
+		"POST /a " HEAD "Content-Length: -1\r\n\r\n" TAIL,
+		"POST /a " HEAD "Content-Length : 0\r\n\r\n" TAIL,
+		"POST /a " HEAD "Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n" TAIL,
+		"POST /a " HEAD "Host: other\r\nContent-Length: 0\r\n\r\n" TAIL,
+		"POST /a HTTP/1.1\r\nContent-Length: 0\r\n\r\n" TAIL,
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(probes); i++) {
+		talk(probes[i]);
+		ck_assert_msg(strncmp(answer, "HTTP/1.1 400 ", 13) == 0, "probe %zu: %s", i,
+			      answer);
+		ck_assert_msg(count(answer, "HTTP/1.1 200") == 0, "probe %zu: %s", i, answer);
+	}
+}
+
+START_TEST(smuggle)
+{
+	with_client(smuggle_script);
+	ck_assert_int_eq(served, 0);
+}
+END_TEST
+
+static void deadline_script(void)
+{
+	int fd = dial();
+	send_text(fd, "GET /never " HEAD "\r\n");
+	ck_assert(read_until(fd, answer, sizeof answer, "\r\n\r\noverdue"));
+	ck_assert_ptr_nonnull(strstr(answer, "HTTP/1.1 504 "));
+	/* The connection goes on. */
+	send_text(fd, "GET /a " HEAD LAST "\r\n");
+	ck_assert(read_all(fd, answer, sizeof answer));
+	ck_assert_ptr_nonnull(strstr(answer, "GET /a"));
+	close(fd);
+	/* A head and a body that never end: the connection is cut. */
+	talk("GET /a HTTP/1.1\r\nHost: h\r\nX: ");
+	ck_assert_str_eq(answer, "");
+	talk("POST /a " HEAD "Content-Length: 5\r\n\r\nab");
+	ck_assert_str_eq(answer, "");
+	/* A chunked body without end, past the limit. */
+	fd = dial();
+	send_text(fd, "POST /a " HEAD "Transfer-Encoding: chunked\r\n\r\n");
+	for (;;) {
+		static const char chunk[] = "10\r\n0123456789abcdef\r\n";
+		struct pollfd p = {.fd = fd, .events = POLLIN};
+		if (poll(&p, 1, 1) == 1)
+			break;
+		send_text(fd, chunk);
+	}
+	close(fd);
+}
+
+START_TEST(deadline)
+{
+	with_client(deadline_script);
+	ck_assert_int_eq(overdue, 1);
+	ck_assert_int_eq(http_stats(http).cut, 3);
+	ck_assert_int_eq(served, 2);
+}
+END_TEST
+
+static void setup_deadline(void)
+{
+	setup();
+	/* Begin again with a short time. */
+	http_drain(http, on_drained, NULL);
+	loop_run(&loop);
+	http_free(http);
+	uv_close((uv_handle_t *)&wake, NULL);
+	loop_fini(&loop);
+	drained = 0;
+	options.request_timeout_ms = 100;
+	start();
+}
+
+static void gone_script(void)
+{
+	/* The peer leaves while its request is suspended; the reply goes nowhere. */
+	int fd = dial();
+	send_text(fd, "GET /later " HEAD "\r\n");
+	while (served == 0)
+		poll(NULL, 0, 1);
+	struct linger hard = {1, 0};
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
+	close(fd);
+	while (over == 0)
+		poll(NULL, 0, 1);
+	talk("GET /b " HEAD LAST "\r\n");
+	ck_assert_ptr_nonnull(strstr(answer, "GET /b"));
+}
+
+START_TEST(gone)
+{
+	with_client(gone_script);
+	ck_assert_int_eq(over, 2);
+}
+END_TEST
+
+static int idle_fd, busy_fd;
+static void drain_script(void)
+{
+	idle_fd = dial();
+	busy_fd = dial();
+	send_text(idle_fd, "GET /a " HEAD "\r\n");
+	ck_assert(read_until(idle_fd, answer, sizeof answer, "body=0:;"));
+	send_text(busy_fd, "GET /later " HEAD "\r\n");
+	while (served < 2)
+		poll(NULL, 0, 1);
+}
+
+START_TEST(drain)
+{
+	later_ms = 50;
+	with_client(drain_script);
+	int64_t began = loop_mono_us(&loop);
+	http_drain(http, on_drained, NULL);
+	ck_assert_int_eq(drained, 0);
+	/* The port is closed at once. */
+	ck_assert_int_eq(dial(), -1);
+	loop_run(&loop);
+	ck_assert_int_eq(drained, 1);
+	ck_assert_int_lt(loop_mono_us(&loop) - began, 2000000);
+	ck_assert(read_all(busy_fd, answer, sizeof answer));
+	ck_assert_ptr_nonnull(strstr(answer, "Connection: close\r\n"));
+	ck_assert_ptr_nonnull(strstr(answer, "\r\n\r\nlater"));
+	ck_assert(read_all(idle_fd, answer, sizeof answer));
+	ck_assert_str_eq(answer, "");
+	close(idle_fd);
+	close(busy_fd);
+}
+END_TEST
+
+START_TEST(address_in_use)
+{
+	char text[ADDR_TEXT_MAX];
+	struct err err = {0};
+	struct http *second = NULL;
+	http_address(http, text);
+	UNIT_OK(addr_parse(strv_of(text), "", &options.addr, &err), &err);
+	UNIT_STATUS(http_new(&options, &second, &err), ST_IO);
+	ck_assert_ptr_nonnull(strstr(err.msg, text));
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("http");
+	TCase *t = tcase_create("http");
+	tcase_set_timeout(t, 20);
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_test(t, pipeline);
+	tcase_add_test(t, many);
+	tcase_add_test(t, targets);
+	tcase_add_test(t, bodies);
+	tcase_add_test(t, oversize);
+	tcase_add_test(t, smuggle);
+	tcase_add_test(t, gone);
+	tcase_add_test(t, drain);
+	tcase_add_test(t, address_in_use);
+	suite_add_tcase(s, t);
+	t = tcase_create("deadline");
+	tcase_set_timeout(t, 20);
+	tcase_add_checked_fixture(t, setup_deadline, teardown);
+	tcase_add_test(t, deadline);
+	suite_add_tcase(s, t);
+	return s;
+}
+
+UNIT_MAIN(suite)
