@@ -50,6 +50,11 @@ void jwrite_end_array(struct jwrite *w)
 
 void jwrite_quote(struct buf *b, struct strv s)
 {
+	/* An empty view may have no pointer. */
+	if (s.n == 0) {
+		buf_puts(b, "\"\"");
+		return;
+	}
 	buf_putc(b, '"');
 	size_t from = 0;
 	for (size_t i = 0; i < s.n; i++) {

@@ -81,6 +81,32 @@ const char *rpc_symbol_name(const struct rpc_list *list, unsigned value)
 	return list->symbols[value].name;
 }
 
+size_t rpc_value_size(const struct rpc_field *f)
+{
+	switch (f->type) {
+	case RPC_TYPE_BOOL:
+		return sizeof(bool);
+	case RPC_TYPE_INT:
+		return sizeof(int32_t);
+	case RPC_TYPE_LONG:
+		return sizeof(int64_t);
+	case RPC_TYPE_STRING:
+		return sizeof(struct strv);
+	case RPC_TYPE_BYTES:
+		return sizeof(struct bytes);
+	case RPC_TYPE_UUID:
+		return sizeof(struct uuid);
+	case RPC_TYPE_DIGEST:
+		return sizeof(struct digest);
+	case RPC_TYPE_ENUM:
+		return sizeof(uint32_t);
+	case RPC_TYPE_RECORD:
+		return f->record->size;
+	}
+	ASSERT(false);
+	return 0;
+}
+
 void rpc_error_of(const struct err *err, struct rpc_error *ret_e)
 {
 	const struct status_info *info = status_info(err->st);

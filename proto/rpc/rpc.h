@@ -129,6 +129,9 @@ const struct rpc_message *rpc_message_named(struct strv name);
  * rpc_symbol_name(&rpc_list_state, outcome.state). */
 const char *rpc_symbol_name(const struct rpc_list *list, unsigned value);
 
+/* Bytes of one value, or of one item of an array, in memory. */
+size_t rpc_value_size(const struct rpc_field *f);
+
 /* Fills an Error record from an error; text is borrowed from err and must outlive the record. */
 void rpc_error_of(const struct err *err, struct rpc_error *ret_e);
 
