@@ -1,0 +1,67 @@
+"""Spark with Iceberg's Java runtime, the reference implementation: one session for all tables, for it takes long
+to start. argv: the catalog's URI, the runtime's jar. JAVA_HOME must be a Java 17 or 21."""
+
+import datetime
+import os
+import re
+import sys
+import tempfile
+
+from worker import Map, rows_answer, serve, split
+
+
+class Spark:
+    def __init__(self, uri, jar):
+        from pyspark.sql import SparkSession
+        import pyspark
+        tmp = tempfile.mkdtemp(prefix="frazil-spark-")
+        settings = {
+            "spark.driver.memory": "1g", "spark.driver.extraClassPath": jar, "spark.jars": "",
+            "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", "spark.ui.enabled": "false",
+            "spark.sql.shuffle.partitions": "2", "spark.local.dir": tmp, "spark.sql.warehouse.dir": tmp + "/warehouse",
+            "spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true",
+            "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+            "spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog", "spark.sql.catalog.ice.type": "rest",
+            "spark.sql.catalog.ice.uri": uri, "spark.sql.catalog.ice.cache-enabled": "false",
+        }
+        builder = SparkSession.builder.master("local[2]").appName("interop")
+        for k, v in settings.items():
+            builder = builder.config(k, v)
+        self.session = builder.getOrCreate()
+        self.session.sparkContext.setLogLevel("ERROR")
+        self.version = "%s, iceberg %s" % (
+            pyspark.__version__, re.search(r"-([0-9.]+)\.jar$", os.path.basename(jar)).group(1))
+
+    def op_hello(self, _):
+        return {"engine": "spark", "version": self.version}
+
+    def op_read(self, r):
+        namespace, name = split(r["table"])
+        extra = ", _row_id, _last_updated_sequence_number" if r.get("lineage") else ""
+        at = " VERSION AS OF %d" % r["snapshot"] if r.get("snapshot") else ""
+        frame = self.session.sql("SELECT *%s FROM ice.%s.`%s`%s" % (
+            extra, ".".join("`%s`" % x for x in namespace.split(".")), name, at))
+        kinds = {f.name: f.dataType for f in frame.schema.fields}
+        return rows_answer({k: self.convert(v, kinds[k]) for k, v in row.asDict(recursive=False).items()}
+                           for row in frame.collect())
+
+    def op_sql(self, r):
+        """Rows of one statement, by column position."""
+        return rows_answer({"c%d" % i: v for i, v in enumerate(row)} for row in self.session.sql(r["text"]).collect())
+
+    def convert(self, v, kind):
+        from pyspark.sql import types
+        if v is None:
+            return None
+        if isinstance(kind, types.TimestampType):  # collect() gives the driver's local time
+            return v.astimezone(datetime.timezone.utc)
+        if isinstance(kind, types.MapType):
+            return Map((self.convert(k, kind.keyType), self.convert(x, kind.valueType)) for k, x in v.items())
+        if isinstance(kind, types.StructType):
+            return {f.name: self.convert(v[f.name], f.dataType) for f in kind.fields}
+        if isinstance(kind, types.ArrayType):
+            return [self.convert(x, kind.elementType) for x in v]
+        return v
+
+
+serve(Spark(sys.argv[1], sys.argv[2]))

@@ -1,0 +1,21 @@
+"""What foreign engines are known to do wrong, each of exactly one version: another version is judged anew."""
+
+# (engine, version, pattern of the table's name, what it does)
+FAULTS = [
+    ("duckdb", "1.5.5", r"evolved", "applies a vector to the wrong data file when live files lie under two specs"),
+]
+
+# (engine, version) -> rules of the auditor that its own snapshots break. Printed with their counts, and
+# allowed only in tables that this engine wrote to.
+FINDINGS = {
+    # Java leaves the optional schema-id out of manifest headers.
+    ("spark", "4.1.4, iceberg 1.12.0"): {"MAN-HEADER"},
+    # equality_ids as a list of long; no count of changed partitions; emptied manifests are kept.
+    ("pyiceberg", "0.12.0"): {"LIST-STALE", "MAN-HEADER", "MAN-SCHEMA", "SUM-DELTA"},
+    # Lists without header keys and with any number as first_row_id of delete manifests, vectors with bounds,
+    # Puffin blobs without fields, added-rows above the truth, summaries without most counts.
+    ("duckdb", "1.5.5"): {
+        "DV-ENTRY", "DV-FOOTER", "ENTRY-STABLE", "FILE-METRICS", "LIN-CHAIN", "LIST-HEADER", "LIST-ROWID", "LIST-SCHEMA",
+        "LIST-SEQ", "LIST-STALE", "MAN-ENTRY", "MAN-HEADER", "MAN-SCHEMA", "MAN-SNAPID", "SUM-DELTA", "SUM-DIFF",
+        "SUM-TOTAL"},
+}

@@ -1,0 +1,212 @@
+#!/usr/bin/env python3
+"""Foreign engines against a catalog: who reads and writes what, compared with a model of the tables.
+
+usage: run.py [--uri URI] [--parts catalog,frazil] [--engines spark,duckdb,...] [--no-audit]
+Without --uri it starts PostgreSQL and the daemon (FRAZILD, default build/gcc/frazild). Exit 1 when a
+reader differs from the model, an auditor's rule is broken, or an engine fails in a way not known of
+exactly its version. What an engine does not offer is printed with its version, never left out.
+"""
+
+import argparse
+import os
+import re
+import sys
+import tempfile
+import time
+import traceback
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path[:0] = [HERE, os.path.join(ROOT, "tests"), os.path.join(ROOT, "clients/python")]
+
+import auditor  # noqa: E402
+import catalog_suite  # noqa: E402
+from engine import ENGINES, Cannot, Engine, EngineError  # noqa: E402
+from known import FAULTS, FINDINGS  # noqa: E402
+
+
+class Report:
+    def __init__(self):
+        self.failed = []
+        self.counts = {}
+
+    def count(self, engine, verdict):
+        self.counts[engine, verdict] = self.counts.get((engine, verdict), 0) + 1
+
+    def fail(self, engine, what, lines):
+        self.failed.append("%s: %s" % (engine, what))
+        self.count(engine, "FAILED")
+        print("FAILED %s: %s" % (engine, what))
+        for line in lines:
+            print("       " + line)
+
+
+class Suite:
+    def __init__(self, uri, engines, folder):
+        self.uri, self.report, self.folder = uri, Report(), folder
+        self.engines = {n: Engine(n, uri, os.path.join(folder, n + ".log")) for n in engines}
+        self.tables = []
+        self.cannot = {}  # (engine, what) -> reason: printed once
+
+    def part(self, name, f, *args):
+        """Runs one writer; its failure is the suite's failure, the others go on."""
+        began = time.monotonic()
+        try:
+            made = f(*args) or []
+            self.tables += made
+            self.report.count(name, "ok")
+            print("ok     %s: %d tables, %.1f s" % (name, len(made), time.monotonic() - began), flush=True)
+            return made
+        except Exception as e:
+            lines = traceback.format_exc().splitlines()
+            self.report.fail(name, type(e).__name__, lines[-12:])
+            return []
+
+    def has(self, *names):
+        return all(n in self.engines for n in names)
+
+    # ---- reading
+    def compare(self, engine, table, lineage):
+        what = "%s%s" % (table.name, " with row ids" if lineage else "")
+        fault = next((f for f in FAULTS if f[0] == engine.name and f[1] == engine.version and
+                      re.search(f[2], table.name)), None)
+        try:
+            lines = table.differences(engine.read(table.name, lineage), lineage)
+        except Cannot as e:
+            if lineage and "lineage" not in engine.offers:
+                self.cannot.setdefault((engine.name, "row ids"), str(e))
+                self.report.count(engine.name, "cannot")
+            else:
+                self.report.fail(engine.name, what + ": refused", [str(e)])
+            return
+        except EngineError as e:
+            lines = str(e).splitlines()[:6]
+        if not lines:
+            self.report.count(engine.name, "ok")
+            if fault:
+                print("note   %s %s reads %s rightly this time (%s)" % (engine.name, engine.version, what, fault[3]))
+        elif fault:
+            self.report.count(engine.name, "known")
+            print("known  %s %s on %s: %s; here: %s" % (engine.name, engine.version, what, fault[3], lines[0]))
+        else:
+            self.report.fail(engine.name, what, lines)
+
+    def read_all(self):
+        for engine in self.engines.values():
+            began = time.monotonic()
+            for table in self.tables:
+                self.compare(engine, table, False)
+                if table.lineage:
+                    self.compare(engine, table, True)
+            print("read   %s %s: %d tables, %.1f s" % (
+                engine.name, engine.version, len(self.tables), time.monotonic() - began), flush=True)
+
+    # ---- auditing
+    def audit_all(self):
+        began = time.monotonic()
+        for table in self.tables:
+            foreign = [w for w in table.writers if w != "frazil"]
+            try:
+                found = auditor.violations(self.uri, table.name)
+            except auditor.Unreadable as e:
+                self.report.fail("auditor", table.name, str(e).splitlines()[-3:])
+                continue
+            allowed = {rule for w in foreign for rule in FINDINGS.get((w, self.version_of(w)), ())}
+            bad = [v for v in found if v[0] not in allowed]
+            known = sorted({v[0] for v in found} & allowed)
+            if known:
+                self.report.count("auditor", "foreign findings")
+                print("audit  %s: in snapshots of %s, known of it: %s" % (
+                    table.name, " and ".join("%s %s" % (w, self.version_of(w)) for w in foreign),
+                    ", ".join("%s x%d" % (rule, sum(v[0] == rule for v in found)) for rule in known)))
+            if bad:
+                first = {v[0]: v for v in reversed(bad)}
+                self.report.fail("auditor", table.name, [
+                    "%s (%d times): %s: %s" % (rule, sum(v[0] == rule for v in bad), v[1], v[2][:300])
+                    for rule, v in sorted(first.items())])
+            else:
+                self.report.count("auditor", "ok")
+            # The auditor's own reading of the rows is one more reader.
+            rows = auditor.raw_rows(self.uri, table.name)
+            lines = table.differences(rows, table.lineage)
+            if lines:
+                self.report.fail("auditor", table.name + ": rows", lines)
+        print("audit  %d tables, %.1f s" % (len(self.tables), time.monotonic() - began), flush=True)
+
+    def version_of(self, name):
+        return self.engines[name].version if name in self.engines else "?"
+
+    def close(self):
+        for e in self.engines.values():
+            e.close()
+
+    def summary(self):
+        for (engine, what), reason in sorted(self.cannot.items()):
+            print("cannot %s %s: %s: %s" % (engine, self.version_of(engine), what, reason))
+        names = sorted({n for n, _ in self.report.counts})
+        for n in names:
+            print("%-14s %s" % (n, ", ".join("%s %d" % (v, c) for (e, v), c in sorted(self.report.counts.items()) if e == n)))
+        if self.report.failed:
+            print("interop: %d FAILED: %s" % (len(self.report.failed), "; ".join(self.report.failed[:20])))
+            return 1
+        print("interop: all passed")
+        return 0
+
+
+def catalog_part(suite):
+    ns = "c%d" % (int(time.time()) % 100000)
+    made = []
+    if suite.has("pyiceberg"):
+        made += suite.part("pyiceberg client", catalog_suite.pyiceberg, suite.engines["pyiceberg"], ns + "_py")
+    if suite.has("duckdb"):
+        made += suite.part("duckdb client", catalog_suite.duckdb, suite.engines["duckdb"], ns + "_dk")
+    if suite.has("spark"):
+        made += suite.part("spark client", catalog_suite.spark, suite.engines["spark"], ns + "_sp")
+    if suite.has("spark", "duckdb") and any(t.name.endswith("sp_plain") for t in made):
+        suite.part("spark and duckdb in turn", catalog_suite.across, suite.engines["spark"], suite.engines["duckdb"],
+                   ns + "_sp", made)
+
+
+def run(suite, parts, audit, rpc):
+    if "catalog" in parts:
+        catalog_part(suite)
+    if "frazil" in parts:
+        import frazil_suite
+        frazil_suite.run(suite, rpc)
+    suite.read_all()
+    if audit:
+        suite.audit_all()
+    suite.close()
+    return suite.summary()
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("--uri")
+    p.add_argument("--rpc")
+    p.add_argument("--parts", default="catalog,frazil")
+    p.add_argument("--engines", default=",".join(ENGINES))
+    p.add_argument("--no-audit", action="store_true")
+    a = p.parse_args()
+    names = a.engines.split(",")
+    folder = tempfile.mkdtemp(prefix="frazil-interop-")
+    print("logs   %s" % folder)
+    if a.uri:
+        return run(Suite(a.uri, names, folder), a.parts.split(","), not a.no_audit, a.rpc)
+    os.environ.setdefault("FRAZILD", "build/gcc/frazild")
+    from support.daemon import Daemon
+    from support.postgres import Postgres
+    postgres = Postgres()
+    try:
+        daemon = Daemon(folder, postgres.database())
+        try:
+            status = run(Suite(daemon.uri, names, folder), a.parts.split(","), not a.no_audit, daemon.rpc)
+        finally:
+            daemon.close()
+        return status
+    finally:
+        postgres.remove()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
