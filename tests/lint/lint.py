@@ -112,6 +112,7 @@ UNCHECKED_STATUS = {"err_set"}
 # Prefixes of a file besides its own basename.
 PREFIXES = {
     "err": ("status_",), "json": ("jdoc_", "jval_"), "base": ("",), "strv": ("bytes_",),
+    "types": ("type_",), "value": ("tuple_",),
 }
 
 COLUMNS = 100
