@@ -50,12 +50,12 @@ struct app {
 	/* Slots; each is set and freed by its step only. */
 	struct drain *drain;
 	struct notify *notify;
-	struct http *rest_http, *admin_http;
-	struct route_table *routes;
-	void *store; /* rows and objects */
-	void *core;  /* commit core and its driver */
-	void *rpc;   /* worker sessions */
-	void *rest;  /* state of the catalog's handlers */
+	struct front *rest_front, *admin_front;
+	struct route_table *routes; /* handlers, set at start by their steps */
+	void *store;                /* rows and objects */
+	void *core;                 /* commit core and its driver */
+	void *rpc;                  /* worker sessions */
+	void *rest;                 /* state of the catalog's handlers */
 };
 
 /* own_conf becomes the app's. The loop is initialised, nothing started. */

@@ -3,7 +3,9 @@
 #include <getopt.h>
 #include <unistd.h>
 
+#include "daemon/admin/ad_health.h"
 #include "daemon/app.h"
+#include "daemon/net/front.h"
 #include "daemon/notify.h"
 
 #define EXIT_USAGE 2
@@ -13,6 +15,11 @@ extern char **environ;
 
 /* In order of start; each may use those before it. */
 static const struct app_step *const steps[] = {
+	&front_routes_step,
+	&ad_health_step,
+	&front_admin_step,
+	/* store, core, worker sessions and the catalog's handlers stand here */
+	&front_rest_step,
 	&notify_step,
 	NULL,
 };

@@ -557,6 +557,18 @@ struct bytes http_body(const struct http_req *r)
 	return buf_bytes(&r->body);
 }
 
+void http_take_body(struct http_req *r, struct buf *ret_body)
+{
+	*ret_body = r->body;
+	buf_init(&r->body, 0);
+}
+
+void http_body_freed(struct http *h, struct buf *own_body)
+{
+	h->bodies -= own_body->n;
+	buf_fini(own_body);
+}
+
 int64_t http_started_mono_us(const struct http_req *r)
 {
 	return r->started_mono_us;

@@ -60,6 +60,10 @@ struct strv http_target(const struct http_req *r);
 /* The first header of this name in any case; p is NULL when absent. */
 struct strv http_header(const struct http_req *r, const char *name);
 struct bytes http_body(const struct http_req *r);
+/* Moves the body to the caller, who gives it back with http_body_freed (which frees it): it counts
+ * against max_bodies until then and may outlive the request. */
+void http_take_body(struct http_req *r, struct buf *ret_body);
+void http_body_freed(struct http *h, struct buf *own_body);
 int64_t http_started_mono_us(const struct http_req *r);
 int64_t http_deadline_mono_us(const struct http_req *r);
 void http_set_user(struct http_req *r, void *user);

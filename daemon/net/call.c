@@ -1,0 +1,217 @@
+#include "daemon/net/call.h"
+
+#include "conf/log.h"
+#include "daemon/admin/ad_metrics.h"
+#include "daemon/net/front.h"
+#include "daemon/net/http.h"
+#include "proto/base/jwrite.h"
+
+/* Seconds after which a refused client may come again. */
+#define RETRY_AFTER "1"
+
+void route_set(struct route_table *t, enum route route, route_fn fn)
+{
+	ASSERT(!t->fn[route]);
+	t->fn[route] = fn;
+}
+
+void call_header(struct call *call, const char *name, struct strv value)
+{
+	ASSERT(call->n_headers < CALL_HEADERS_MAX);
+	struct strv copy;
+	if (!arena_strv(&call->arena, value, &copy))
+		return; /* the reply will fail for the same reason */
+	call->headers[call->n_headers].name = name;
+	call->headers[call->n_headers].value = copy.p;
+	call->n_headers++;
+}
+
+static void count(const struct call *call, int http)
+{
+	int64_t us = loop_mono_us(&call->app->loop) - call->started_mono_us;
+	if (!front_is_rest(call->front))
+		return;
+	ad_metrics_add(http < 300   ? METRIC_rest_2xx
+		       : http < 400 ? METRIC_rest_3xx
+		       : http < 500 ? METRIC_rest_4xx
+				    : METRIC_rest_5xx,
+		       1);
+	ad_metrics_observe_us(
+		route_is_commit(call->hit.route) ? METRIC_rest_commit : METRIC_rest_read, us);
+}
+
+/* Sends once; the bytes are released when that was done before. */
+static void answer(struct call *call, int http, const char *type, struct bytes body,
+		   void (*release)(void *arg), void *arg)
+{
+	if (call->answered) {
+		if (release)
+			release(arg);
+		return;
+	}
+	struct http_reply r = {.status = http, .body = body, .free_body = release, .free_arg = arg};
+	_Static_assert(CALL_HEADERS_MAX + 2 <= HTTP_HEADERS_MAX, "room for all headers");
+	r.headers[r.n_headers].name = "X-Request-Id";
+	r.headers[r.n_headers++].value = call->id_text;
+	if (type) {
+		r.headers[r.n_headers].name = "Content-Type";
+		r.headers[r.n_headers++].value = type;
+	}
+	for (size_t i = 0; i < call->n_headers; i++) {
+		r.headers[r.n_headers].name = call->headers[i].name;
+		r.headers[r.n_headers++].value = call->headers[i].value;
+	}
+	call->answered = true;
+	count(call, http);
+	http_reply(call->req, &r);
+}
+
+/* The handler's end of the call. */
+static void finish(struct call *call, int http, const char *type, struct bytes body,
+		   void (*release)(void *arg), void *arg)
+{
+	ASSERT(!call->handled);
+	answer(call, http, type, body, release, arg);
+	call->handled = true;
+	front_release(call);
+}
+
+void call_reply_shared(struct call *own_call, int http, struct bytes body,
+		       void (*release)(void *arg), void *arg)
+{
+	finish(own_call, http, "application/json", body, release, arg);
+}
+
+void call_reply_json(struct call *own_call, int http, struct bytes own_body)
+{
+	void *p = (void *)(uintptr_t)own_body.p; /* ours to free now */
+	finish(own_call, http, "application/json", own_body, p ? base_free : NULL, p);
+}
+
+void call_reply_text(struct call *own_call, int http, const char *content_type, struct buf *own_buf)
+{
+	size_t n;
+	if (!buf_ok(own_buf)) {
+		struct err err;
+		buf_fini(own_buf);
+		err_set(&err, ST_INTERNAL, "", "the answer is too large");
+		call_reply_err(own_call, &err);
+		return;
+	}
+	uint8_t *p = buf_take(own_buf, &n);
+	buf_fini(own_buf);
+	finish(own_call, http, content_type, (struct bytes){p, n}, p ? base_free : NULL, p);
+}
+
+void call_reply_buf(struct call *own_call, int http, struct buf *own_buf)
+{
+	call_reply_text(own_call, http, "application/json", own_buf);
+}
+
+void call_reply_status(struct call *own_call, int http)
+{
+	finish(own_call, http, NULL, (struct bytes){NULL, 0}, NULL, NULL);
+}
+
+/* Appends as much as fits and stays UTF-8: messages may quote what a client sent. */
+static void put_utf8(struct buf *b, const char *z)
+{
+	struct strv s = strv_of(z);
+	while (s.n) {
+		size_t n = 1;
+		while (n <= 4 && n <= s.n && !strv_utf8(strv_sub(s, 0, n)))
+			n++;
+		bool good = n <= 4 && n <= s.n;
+		if (good)
+			buf_put(b, s.p, n);
+		else
+			buf_putc(b, '?');
+		s = strv_sub(s, good ? n : 1, s.n);
+	}
+}
+
+void call_error_body(const struct err *err, struct buf *out)
+{
+	const struct status_info *info = status_info(err->st);
+	struct jwrite w;
+	struct buf message;
+	buf_init(&message, 1024);
+	put_utf8(&message, err->field);
+	if (err->field[0])
+		buf_puts(&message, ": ");
+	put_utf8(&message, err->msg[0] ? err->msg : info->help);
+	jwrite_init(&w, out);
+	jwrite_object(&w);
+	jwrite_key(&w, "error");
+	jwrite_object(&w);
+	jwrite_kstr(&w, "message", buf_strv(&message));
+	jwrite_kstr(&w, "type", strv_of(info->iceberg_type));
+	jwrite_ki64(&w, "code", info->http);
+	jwrite_end_object(&w);
+	jwrite_end_object(&w);
+	buf_fini(&message);
+}
+
+static void log_error(const struct call *call, const struct err *err)
+{
+	bool ours = status_info(err->st)->http >= 500;
+	LOG(ours ? LOG_WARN : LOG_DEBUG, "rest.failed",
+	    LOG_WITH(.req = strv_of(call->id_text), .principal = call->principal, .st = err->st,
+		     .dur_us = loop_mono_us(&call->app->loop) - call->started_mono_us),
+	    "%s: %s%s%s%s%s", route_name(call->hit.route), err->field, err->field[0] ? ": " : "",
+	    err->msg, err->detail[0] ? ": " : "", err->detail);
+}
+
+/* On a commit route clients take 503 for "may have happened" although nothing was started, and a
+ * timeout must say that the state is unknown. */
+static struct err adapt(const struct call *call, const struct err *err)
+{
+	struct err e = *err;
+	if (route_is_commit(call->hit.route)) {
+		if (e.st == ST_UNAVAILABLE)
+			e.st = ST_OVERLOADED;
+		else if (e.st == ST_TIMEOUT)
+			e.st = ST_COMMIT_UNKNOWN;
+	}
+	return e;
+}
+
+/* Returns the body for err, with the headers it needs added. */
+static struct bytes error_reply(struct call *call, const struct err *err)
+{
+	struct buf b;
+	size_t n;
+	buf_init(&b, 8192);
+	call_error_body(err, &b);
+	uint8_t *p = buf_take(&b, &n);
+	buf_fini(&b);
+	call->n_headers = 0; /* an ETag of the answer that failed would be a lie */
+	if (status_info(err->st)->retry == RETRY_LATER)
+		call_header(call, "Retry-After", STRV(RETRY_AFTER));
+	if (err->st == ST_METHOD_NOT_ALLOWED)
+		call_header(call, "Allow", strv_of(call->hit.allow));
+	return (struct bytes){p, n};
+}
+
+void call_reply_err(struct call *own_call, const struct err *err)
+{
+	ASSERT(err->st != ST_OK);
+	struct err e = adapt(own_call, err);
+	if (!own_call->answered)
+		log_error(own_call, &e);
+	call_reply_json(own_call, status_info(e.st)->http, error_reply(own_call, &e));
+}
+
+void call_overdue(struct call *call)
+{
+	struct err e = {0};
+	if (front_is_rest(call->front))
+		ad_metrics_add(METRIC_rest_overdue, 1);
+	err_set(&e, ST_TIMEOUT, "", "no answer within the time of a request");
+	e = adapt(call, &e);
+	log_error(call, &e);
+	struct bytes body = error_reply(call, &e);
+	void *p = (void *)(uintptr_t)body.p;
+	answer(call, status_info(e.st)->http, "application/json", body, p ? base_free : NULL, p);
+	call->n_headers = 0;
+}

@@ -1,0 +1,79 @@
+/* One request as handlers see it, whatever way it came, and its one reply.
+ *
+ * A handler (route_fn) gets the call, keeps it as long as it works, and ends it with exactly one
+ * call_reply_*; from then on the call is not the handler's any more. If the call's time is over
+ * first, the client has got its answer already and the handler's reply is dropped. All views of
+ * the call live in its arena until the reply. */
+#ifndef DAEMON_NET_CALL_H
+#define DAEMON_NET_CALL_H
+
+#include "daemon/net/route.h"
+#include "proto/base/uuid.h"
+
+struct app;
+struct call;
+struct front;
+struct http_req;
+
+typedef void (*route_fn)(struct call *own_call);
+
+/* Handlers by route; unset ones answer NOT_ACCEPTABLE. */
+struct route_table {
+	route_fn fn[ROUTE__COUNT];
+};
+void route_set(struct route_table *t, enum route route, route_fn fn);
+
+#define CALL_HEADERS_MAX 4
+
+struct call {
+	struct app *app;
+	struct arena arena; /* for the handler's own needs too */
+	struct uuid id;
+	char id_text[UUID_TEXT_LEN + 1];
+	struct strv method, target;
+	struct route_hit hit; /* route, prefix, params, args */
+	struct bytes body;
+	/* Absent: p NULL. */
+	struct strv if_none_match, idempotency_key, access_delegation, content_type;
+	struct strv principal;
+	int64_t started_mono_us, deadline_mono_us;
+	void *user; /* the handler's */
+
+	/* Private to call and front. */
+	struct front *front;
+	struct http_req *req; /* NULL once answered */
+	struct buf body_buf;
+	bool answered, handled;
+	size_t n_headers;
+	struct {
+		const char *name, *value;
+	} headers[CALL_HEADERS_MAX];
+};
+
+/* Adds a header to the coming reply: static name; the value is copied and must hold no control
+ * characters (ours, never input). */
+void call_header(struct call *call, const char *name, struct strv value);
+/* own_body: from base_alloc or buf_take. */
+void call_reply_json(struct call *own_call, int http, struct bytes own_body);
+/* Takes the buffer's content; a poisoned one is answered INTERNAL. */
+void call_reply_buf(struct call *own_call, int http, struct buf *own_buf);
+/* Shared bytes: release(arg) is called once when they are not needed any more, possibly at once. */
+void call_reply_shared(struct call *own_call, int http, struct bytes body,
+		       void (*release)(void *arg), void *arg);
+/* Another content type than JSON. */
+void call_reply_text(struct call *own_call, int http, const char *content_type,
+		     struct buf *own_buf);
+/* Without a body: 204, 304. */
+void call_reply_status(struct call *own_call, int http);
+/* Error model of the REST specification; err->detail goes to the log. */
+void call_reply_err(struct call *own_call, const struct err *err);
+
+/* {"error":{"message","type","code"}}, the field in front of the message. */
+void call_error_body(const struct err *err, struct buf *out);
+/* The client has its answer already; work for it may stop. */
+static inline bool call_is_overdue(const struct call *call)
+{
+	return call->answered;
+}
+
+#endif
