@@ -1,0 +1,277 @@
+"""Tables that frazil's workers write, in each shape, and tables that it and foreign engines write in turn.
+
+{unpartitioned, identity, evolved spec} x {append, first vector, vector replaced and merged by concurrent
+workers, whole file deleted, insert and delete in one transaction, update}.
+"""
+
+import concurrent.futures
+import time
+import urllib.parse
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import auditor
+import frazil
+from catalog_suite import V3, COLUMNS, check, duck_rows, row, span, spark_rows
+from model import Table
+from support.rest import Rest, segment
+
+SCHEMA = {"type": "struct", "schema-id": 0, "fields": [
+    {"id": 1, "name": "id", "required": False, "type": "int"},
+    {"id": 2, "name": "region", "required": False, "type": "string"},
+    {"id": 3, "name": "name", "required": False, "type": "string"},
+    {"id": 4, "name": "score", "required": False, "type": "double"}]}
+ARROW = pa.schema([("id", pa.int32()), ("region", pa.string()), ("name", pa.string()), ("score", pa.float64())])
+BY_REGION = {"spec-id": 0, "fields": [
+    {"source-id": 2, "field-id": 1000, "name": "region", "transform": "identity"}]}
+BY_BUCKET = {"spec-id": 1, "fields": [
+    {"source-id": 1, "field-id": 1001, "name": "id_bucket", "transform": "bucket[4]"}]}
+SPECS = ("unpartitioned", "identity", "evolved")
+
+
+def arrow(rows):
+    return pa.Table.from_pylist(rows, schema=ARROW)
+
+
+class Writer:
+    """One table with its model: every call commits through a worker and applies the acknowledgement to the model."""
+
+    def __init__(self, suite, client, namespace, name, spec="unpartitioned", create=True, model=None):
+        self.uri, self.client, self.spec = suite.uri, client, spec
+        self.rest = Rest(suite.uri)
+        self.path = "/v1/namespaces/%s/tables" % segment(namespace)
+        self.model = model or Table("%s.%s" % (namespace, name))
+        self.name = name
+        if create:
+            body = {"name": name, "schema": SCHEMA, "properties": {"format-version": "3"}}
+            if spec != "unpartitioned":
+                body["partition-spec"] = BY_REGION
+            made = self.rest.want(200, "POST", self.path, body).json
+            check(made["metadata"]["format-version"] == 3, "format version", made["metadata"]["format-version"])
+        self.table = client.table(self.model.name)
+
+    def snapshot(self):
+        """The snapshot that a worker reads: what a planner would take from the catalog."""
+        got = self.rest.want(200, "GET", "%s/%s" % (self.path, segment(self.name))).json["metadata"]
+        return got.get("current-snapshot-id")
+
+    def evolve(self):
+        uuid = self.rest.want(200, "GET", "%s/%s" % (self.path, segment(self.name))).json["metadata"]["table-uuid"]
+        self.rest.want(200, "POST", "%s/%s" % (self.path, segment(self.name)), {
+            "requirements": [{"type": "assert-table-uuid", "uuid": uuid}],
+            "updates": [{"action": "add-spec", "spec": BY_BUCKET}, {"action": "set-default-spec", "spec-id": -1}]})
+
+    # ---- acknowledgements
+    def files(self, outcome):
+        out = []
+        for f in outcome.files:
+            path = urllib.parse.unquote(f["path"][7:] if f["path"].startswith("file://") else f["path"])
+            held = pq.read_table(path, partitioning=None).select(ARROW.names).to_pylist()
+            out.append((f["path"], f["first_row_id"], f["record_count"], held))
+        return out
+
+    def counts(self, outcome, inserted=0, updated=0, deleted=0):
+        have = (outcome.rows_inserted, outcome.rows_updated, outcome.rows_deleted)
+        check(have == (inserted, updated, deleted), self.model.name, "counts", have, (inserted, updated, deleted))
+
+    # ---- operations
+    def append(self, rows, alone=True):
+        txn = self.table.begin(kind="APPEND")
+        txn.append(arrow(rows))
+        o = txn.commit()
+        self.model.applied(o, alone)
+        self.model.inserted(o, self.files(o), rows, alone=alone)
+        self.counts(o, inserted=len(rows))
+
+    def delete_at(self, path, positions, snapshot):
+        """In any thread: the model is not touched."""
+        txn = self.table.begin(kind="DELETE", read_snapshot_id=snapshot)
+        txn.delete(path, positions)
+        return txn.commit()
+
+    def delete(self, test):
+        snapshot = self.snapshot()
+        found = self.model.where(test)
+        check(found, self.model.name, "nothing to delete")
+        txn = self.table.begin(kind="DELETE", read_snapshot_id=snapshot)
+        for path, (positions, _) in found.items():
+            txn.delete(path, positions)
+        o = txn.commit()
+        self.model.applied(o)
+        for path, (positions, _) in found.items():
+            self.model.deleted(path, positions)
+        self.counts(o, deleted=sum(len(v[0]) for v in found.values()))
+
+    def delete_together(self, tests):
+        """One worker for each test, all planned on one snapshot, all committing at once."""
+        snapshot = self.snapshot()
+        work = [self.model.where(t) for t in tests]
+
+        def one(found):
+            txn = self.table.begin(kind="DELETE", read_snapshot_id=snapshot)
+            for path, (positions, _) in found.items():
+                txn.delete(path, positions)
+            return txn.commit()
+
+        with concurrent.futures.ThreadPoolExecutor(len(work)) as pool:
+            outcomes = list(pool.map(one, work))
+        for o, found in zip(outcomes, work):
+            self.model.applied(o, alone=False)
+            self.counts(o, deleted=sum(len(v[0]) for v in found.values()))
+            for path, (positions, _) in found.items():
+                self.model.deleted(path, positions)
+
+    def row_delta(self, rows, test):
+        found = self.model.where(test)
+        txn = self.table.begin(kind="ROW_DELTA", read_snapshot_id=self.snapshot())
+        txn.append(arrow(rows))
+        for path, (positions, _) in found.items():
+            txn.delete(path, positions)
+        o = txn.commit()
+        self.model.applied(o)
+        for path, (positions, _) in found.items():
+            self.model.deleted(path, positions)
+        self.model.inserted(o, self.files(o), rows)
+        self.counts(o, inserted=len(rows), deleted=sum(len(v[0]) for v in found.values()))
+
+    def update(self, test, change):
+        found = self.model.where(test)
+        txn = self.table.begin(kind="ROW_DELTA", read_snapshot_id=self.snapshot())
+        new, carried = [], {}
+        for path, (positions, rows) in found.items():
+            fresh = [{**r.values, **change(r.values)} for r in rows]
+            txn.update(path, positions, arrow(fresh), [r.row_id for r in rows])
+            new += fresh
+            carried.update({r.values["id"]: r.row_id for r in rows})
+        o = txn.commit()
+        self.model.applied(o)
+        for path, (positions, _) in found.items():
+            self.model.deleted(path, positions)
+        self.model.inserted(o, self.files(o), new, carried)
+        self.counts(o, updated=len(new))
+
+
+# ---- shapes: each begins with the appends
+def shape_append(w):
+    pass
+
+
+def shape_first_vector(w):
+    w.delete(lambda r: r["id"] % 10 == 3)
+
+
+def shape_merged(w):
+    """Four workers on the same data files, twice: vectors are made, then replaced, each the union."""
+    for digits in ((1, 2, 3, 4), (5, 6, 7, 8)):
+        w.delete_together([lambda r, d=d: r["id"] % 10 == d for d in digits])
+
+
+def shape_whole_file(w):
+    """A file loses half of its rows, then the others: it leaves with its vector."""
+    path = next(iter(w.model.where(lambda r: True)))
+    mine = {r.values["id"] for r in w.model.where(lambda r: True)[path][1]}
+    half = set(sorted(mine)[: len(mine) // 2])
+    w.delete(lambda r: r["id"] in half)
+    w.delete(lambda r: r["id"] in mine)
+
+
+def shape_row_delta(w):
+    w.row_delta(span(500, 510), lambda r: r["id"] % 10 == 7)
+    w.row_delta(span(510, 512), lambda r: r["id"] in (500, 8))
+
+
+def shape_update(w):
+    w.update(lambda r: r["id"] % 17 == 0, lambda r: {"name": "u" + r["name"]})
+    w.update(lambda r: r["id"] in (17, 18), lambda r: {"name": "v" + r["name"], "score": -1.0})
+    w.delete(lambda r: r["id"] == 17)
+
+
+SHAPES = {"append": shape_append, "first_vector": shape_first_vector, "merged": shape_merged,
+          "whole_file": shape_whole_file, "row_delta": shape_row_delta, "update": shape_update}
+
+
+def shapes(suite, client, ns):
+    """Every spec with every shape; a table of its own each."""
+    made = []
+    for spec in SPECS:
+        for name, shape in SHAPES.items():
+            def one(spec=spec, name=name, shape=shape):
+                w = Writer(suite, client, ns, "fz_%s_%s" % (spec, name), spec)
+                w.append(span(0, 30))
+                if spec == "evolved":
+                    w.delete(lambda r: r["id"] % 10 == 9)
+                    w.evolve()
+                w.append(span(30, 60))
+                shape(w)
+                return [w.model]
+            made += suite.part("frazil %s %s" % (spec, name), one)
+    return made
+
+
+# ---- in turn with foreign engines
+def continue_foreign(suite, client, model, engine_name, sql):
+    """frazil appends to, deletes from and updates a table that others wrote; then they write again, and frazil again."""
+    ns, _, name = model.name.rpartition(".")
+    w = Writer(suite, client, ns, name, create=False, model=model)
+    model.located(auditor.raw_rows(suite.uri, model.name))
+    w.append([row(i) for i in range(3000, 3010)])
+    w.delete(lambda r: r["id"] % 10 == 1)
+    w.delete_together([lambda r: r["id"] % 10 == 2, lambda r: r["id"] % 100 == 45, lambda r: r["id"] % 100 == 48])
+    w.update(lambda r: r["id"] in (9, 3005), lambda r: {"name": "fz"})
+    t = sql["table"](ns, name)
+    engine = suite.engines[engine_name]
+    engine.sql("DELETE FROM %s WHERE id = 3006 OR id = 19" % t, "UPDATE %s SET name = 'back' WHERE id IN (3007, 9)" % t,
+               "INSERT INTO %s %s" % (t, sql["rows"](4000, 4005)))
+    model.sql_delete(engine_name, lambda r: r["id"] in (3006, 19))
+    model.sql_update(engine_name, lambda r: r["id"] in (3007, 9), lambda r: {"name": "back"})
+    model.sql_insert(engine_name, span(4000, 4005))
+    model.located(auditor.raw_rows(suite.uri, model.name))
+    w.delete(lambda r: r["id"] in (3008, 4001, 29))
+    w.update(lambda r: r["id"] == 4002, lambda r: {"name": "last"})
+
+
+SQL = {
+    "spark": {"table": lambda ns, t: "ice.%s.%s" % (ns, t), "rows": spark_rows},
+    "duckdb": {"table": lambda ns, t: 'ice."%s"."%s"' % (ns, t), "rows": duck_rows},
+}
+
+
+def foreign_first(suite, client, ns, engine_name):
+    engine, sql = suite.engines[engine_name], SQL[engine_name]
+    name = engine_name + "_first"
+    t = sql["table"](ns, name)
+    if engine_name == "spark":
+        engine.sql("CREATE TABLE %s %s USING iceberg TBLPROPERTIES (%s)" % (t, COLUMNS, V3))
+    else:
+        engine.sql("CREATE TABLE %s (id INT, region VARCHAR, name VARCHAR, score DOUBLE) WITH ('format-version' = '3')" % t)
+    model = Table("%s.%s" % (ns, name))
+    for a in (0, 30):
+        engine.sql("INSERT INTO %s %s" % (t, sql["rows"](a, a + 30)))
+        model.sql_insert(engine_name, span(a, a + 30))
+    engine.sql("DELETE FROM %s WHERE id %% 10 = 3" % t, "UPDATE %s SET name = 'own' WHERE id IN (4, 34)" % t)
+    model.sql_delete(engine_name, lambda r: r["id"] % 10 == 3)
+    model.sql_update(engine_name, lambda r: r["id"] in (4, 34), lambda r: {"name": "own"})
+    continue_foreign(suite, client, model, engine_name, sql)
+    return [model]
+
+
+def frazil_first(suite, client, ns, engine_name):
+    """A partitioned table of ours that a foreign engine changes, and frazil again."""
+    w = Writer(suite, client, ns, "fz_then_" + engine_name, "identity")
+    w.append(span(0, 30))
+    w.append(span(30, 60))
+    w.delete(lambda r: r["id"] % 10 == 3)
+    continue_foreign(suite, client, w.model, engine_name, SQL[engine_name])
+    return [w.model]
+
+
+def run(suite, rpc):
+    ns = "f%d" % (int(time.time()) % 100000)
+    Rest(suite.uri).want(200, "POST", "/v1/namespaces", {"namespace": [ns], "properties": {}})
+    with frazil.Client(rpc) as client:
+        shapes(suite, client, ns)
+        for name in ("duckdb", "spark"):
+            if suite.has(name):
+                suite.part("%s, then frazil, and back" % name, foreign_first, suite, client, ns, name)
+                suite.part("frazil, then %s, and back" % name, frazil_first, suite, client, ns, name)
