@@ -1,26 +1,18 @@
-/* Reads a JSON file of expected values; unit programs run in the root of the tree. */
+/* Files of expected single values: rows of type, single-value JSON and bytes in hexadecimal. */
 #ifndef TESTS_UNIT_GOLDEN_VALUES_H
 #define TESTS_UNIT_GOLDEN_VALUES_H
 
-#include <stdio.h>
-
 #include "proto/base/digest.h"
 #include "proto/iceberg/value_text.h"
-#include "tests/unit/unit.h"
+#include "tests/unit/golden.h"
 
 static UNUSED struct jdoc *golden_load(const char *path)
 {
 	struct err err = {0};
 	struct jdoc *doc = NULL;
 	struct buf b;
-	char part[4096];
-	size_t n;
-	FILE *f = fopen(path, "rb");
-	ck_assert_msg(f != NULL, "%s is missing", path);
 	buf_init(&b, 64 << 20);
-	while ((n = fread(part, 1, sizeof part, f)) > 0)
-		buf_put(&b, part, n);
-	fclose(f);
+	golden_read(path, &b);
 	UNIT_OK(jdoc_parse(buf_bytes(&b), ST_CORRUPT, &doc, &err), &err);
 	buf_fini(&b);
 	return doc;
