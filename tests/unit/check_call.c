@@ -24,7 +24,6 @@ static struct loop_timer later;
 static struct call *held;
 static atomic_int holding, released, late_replies;
 static const char *not_ready_reason;
-static char seen[256];
 
 /* Handlers. */
 
@@ -419,78 +418,6 @@ START_TEST(histogram)
 }
 END_TEST
 
-/* Steps: a later one fails, those before it are stopped in reverse, pending ones too. */
-static struct loop_timer step_timer;
-static void note(char c)
-{
-	size_t n = strlen(seen);
-	ck_assert_uint_lt(n + 1, sizeof seen);
-	seen[n] = c;
-}
-static enum status a_start(struct app *a, bool *p, struct err *e)
-{
-	(void)a;
-	(void)p;
-	(void)e;
-	note('A');
-	return ST_OK;
-}
-static bool a_stop(struct app *a)
-{
-	(void)a;
-	note('a');
-	return true;
-}
-static void b_started(struct loop_timer *t)
-{
-	(void)t;
-	note('!');
-	app_step_started(&app, ST_OK, NULL);
-}
-static void b_stopped(struct loop_timer *t)
-{
-	(void)t;
-	note('b');
-	app_step_stopped(&app);
-}
-static enum status b_start(struct app *a, bool *p, struct err *e)
-{
-	(void)e;
-	note('B');
-	*p = true;
-	loop_timer_init(&step_timer, b_started);
-	loop_timer_set(&a->loop, &step_timer, 0);
-	return ST_OK;
-}
-static bool b_stop(struct app *a)
-{
-	note('-');
-	loop_timer_init(&step_timer, b_stopped);
-	loop_timer_set(&a->loop, &step_timer, 0);
-	return false;
-}
-static enum status c_start(struct app *a, bool *p, struct err *e)
-{
-	(void)a;
-	(void)p;
-	note('C');
-	return err_set(e, ST_IO, "c", "broken");
-}
-static const struct app_step step_a = {"a", a_start, a_stop, NULL};
-static const struct app_step step_b = {"b", b_start, b_stop, NULL};
-static const struct app_step step_c = {"c", c_start, NULL, NULL};
-
-START_TEST(failing_step)
-{
-	static const struct app_step *const three[] = {&step_a, &step_b, &step_c, NULL};
-	app_init(&app, conf_new(), three);
-	log_set_fd(-1);
-	ck_assert_int_eq(app_run(&app), 1);
-	app_fini(&app);
-	ck_assert_str_eq(seen, "AB!C-ba");
-}
-END_TEST
-
 static Suite *suite(void)
 {
 	Suite *s = suite_create("call");
@@ -502,7 +429,6 @@ static Suite *suite(void)
 	tcase_add_test(t, gone);
 	tcase_add_test(t, admin);
 	tcase_add_test(t, histogram);
-	tcase_add_test(t, failing_step);
 	suite_add_tcase(s, t);
 	return s;
 }
