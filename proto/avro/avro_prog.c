@@ -531,6 +531,11 @@ static enum status list_next(struct run *r, size_t *io_pc)
 	if (f->left == 0) {
 		r->base = f->base;
 		if (col) {
+			/* An empty list is told from an absent one by its pointer. */
+			if (col->keep_empty && !f->items)
+				f->items = arena_alloc(r->a, 1);
+			if (col->keep_empty && !f->items)
+				return no_memory(r->err);
 			memcpy(r->base + f->list->off, &f->items, sizeof f->items);
 			memcpy(r->base + f->list->flag, &f->n, sizeof f->n);
 		}

@@ -78,10 +78,23 @@ static bool sanitise(struct buf *b, struct strv name)
 	return changed;
 }
 
+static bool clean(struct strv name)
+{
+	for (size_t i = 0; i < name.n; i++)
+		if (!letter((uint8_t)name.p[i]) && !(i && name.p[i] >= '0' && name.p[i] <= '9'))
+			return false;
+	return name.n > 0;
+}
+
 /* Two partition fields may differ only in what sanitising hides; readers go by field-id, yet a
  * record with a name twice is refused by Avro parsers. The id then makes the difference. */
 static bool taken(const struct avro_col *cols, size_t i, struct strv name, size_t max)
 {
+	bool all_clean = clean(cols[i].label);
+	for (size_t j = 0; j < i; j++)
+		all_clean = all_clean && clean(cols[j].label);
+	if (all_clean)
+		return false; /* names of a spec are unique */
 	bool hit = false;
 	for (size_t j = 0; j < i && !hit; j++) {
 		struct buf other;
@@ -99,8 +112,10 @@ static void tuple_field_name(struct jwrite *w, const struct avro_col *cols, size
 	struct buf name;
 	buf_init(&name, w->b->max);
 	bool changed = sanitise(&name, label);
-	if (changed && taken(cols, i, buf_strv(&name), w->b->max))
+	if (taken(cols, i, buf_strv(&name), w->b->max)) {
 		buf_printf(&name, "_%d", cols[i].id);
+		changed = true;
+	}
 	if (!buf_ok(&name))
 		w->b->failed = true;
 	jwrite_kstr(w, "name", buf_strv(&name));
@@ -289,7 +304,8 @@ void avro_record_iceberg(struct jwrite *w, const struct avro_col *cols, size_t n
 static bool absent(const struct avro_col *c, const void *base)
 {
 	if (c->kind == AVRO_LIST)
-		return !c->keep_empty && *MEMBER(size_t, base, c->flag) == 0;
+		return c->keep_empty ? !*MEMBER(void *, base, c->off)
+				     : *MEMBER(size_t, base, c->flag) == 0;
 	if (c->kind == AVRO_VALUE)
 		return MEMBER(struct value, base, c->off)->null;
 	if (c->flag != AVRO_NO_FLAG && c->kind != AVRO_TUPLE)

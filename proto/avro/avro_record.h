@@ -43,7 +43,7 @@ struct avro_col {
 	const void *elem_init; /* what an element holds before decoding; NULL for zeros */
 	int32_t elem_id;       /* element-id; 0 on maps */
 	bool map;              /* int-keyed: an array of key/value records */
-	bool keep_empty;       /* an empty list is written as such, not as null */
+	bool keep_empty;       /* absent is a NULL pointer; an empty list is a list */
 	struct type *type;     /* VALUE; the decoder replaces TYPE_UNKNOWN by what the file has */
 	struct strv label;     /* VALUE: the partition field's name, which may be any text */
 };

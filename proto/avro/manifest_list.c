@@ -30,9 +30,11 @@ bool manifest_file_copy(struct arena *a, const struct manifest_file *row,
 		return false;
 	if (row->has_key_metadata && !arena_bytes(a, row->key_metadata, &c.key_metadata))
 		return false;
-	c.partitions = arena_calloc(a, row->n_partitions, sizeof *c.partitions);
-	if (!c.partitions)
-		return false;
+	if (row->partitions) {
+		c.partitions = arena_calloc(a, row->n_partitions, sizeof *c.partitions);
+		if (!c.partitions)
+			return false;
+	}
 	for (size_t i = 0; i < row->n_partitions; i++) {
 		struct partition_summary *s = &c.partitions[i];
 		*s = row->partitions[i];
@@ -166,8 +168,8 @@ static enum status header_i64(const struct avro_container *c, const char *key, i
 static enum status read_header(const struct avro_container *c, struct manifest_list *list,
 			       struct err *err)
 {
-	int64_t version = 1;
-	enum status st = header_i64(c, "format-version", 1, &version, err);
+	int64_t version = 0;
+	enum status st = header_i64(c, "format-version", 0, &version, err);
 	if (st == ST_OK)
 		st = header_i64(c, "snapshot-id", SNAPSHOT_NONE, &list->snapshot_id, err);
 	if (st == ST_OK)
@@ -177,7 +179,7 @@ static enum status read_header(const struct avro_container *c, struct manifest_l
 		st = header_i64(c, "sequence-number", SEQ_NONE, &list->seq, err);
 	if (st == ST_OK)
 		st = header_i64(c, "first-row-id", ROW_ID_NONE, &list->first_row_id, err);
-	if (st == ST_OK && (version < 1 || version > 3))
+	if (st == ST_OK && (version < 0 || version > 3))
 		st = err_set(err, ST_UNSUPPORTED, "format-version",
 			     "manifest list of format version %lld", (long long)version);
 	list->format_version = (int)version;
@@ -221,6 +223,9 @@ static enum status finish_row(struct manifest_file *row, struct err *err)
 		return err_set(err, ST_CORRUPT, "sequence_number", "the number is negative");
 	if (row->min_seq < 0)
 		return err_set(err, ST_CORRUPT, "min_sequence_number", "the number is negative");
+	/* Some writers leave anything in the column of a delete manifest; readers do not look. */
+	if (row->content == MANIFEST_DELETES)
+		row->first_row_id = ROW_ID_NONE;
 	if (row->first_row_id != ROW_ID_NONE && row->first_row_id < 0)
 		return err_set(err, ST_CORRUPT, "first_row_id", "the row id is negative");
 	return finish_counts(row, err);

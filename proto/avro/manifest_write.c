@@ -66,6 +66,16 @@ static enum status count(struct manifest_file *row, const struct manifest_entry 
 	return ST_OK;
 }
 
+/* Readers order UUIDs either as unsigned bytes or, in Java, as two signed numbers. Where both
+ * orders would give other bounds no bounds are right for all, and one without bounds counts as "all
+ * null": the row then goes without any summaries, and nothing is skipped. */
+static bool uuid_orders_differ(const struct type *type, const struct value *v,
+			       const struct bytes first)
+{
+	return type->kind == TYPE_UUID && first.p && v->b.n == 16 && first.n == 16 &&
+	       ((v->b.p[0] ^ first.p[0]) & 0x80 || (v->b.p[8] ^ first.p[8]) & 0x80);
+}
+
 static void summarise(struct manifest_file *row, const struct field *partition,
 		      const struct tuple *t)
 {
@@ -83,6 +93,11 @@ static void summarise(struct manifest_file *row, const struct field *partition,
 		}
 		if (!value_has_order(type))
 			continue;
+		if (uuid_orders_differ(type, v, s->lower)) {
+			row->partitions = NULL;
+			row->n_partitions = 0;
+			return;
+		}
 		struct value lower = {.b = s->lower}, upper = {.b = s->upper};
 		/* A bound without a pointer is none; the empty string is one. */
 		struct bytes b = v->b.p ? v->b : strv_bytes(STRV(""));

@@ -107,7 +107,7 @@ public class MakeManifests {
       case FLOAT: return n == 0 ? Float.NaN : -0.5f;
       case DOUBLE: return n == 0 ? -0.0d : Double.NaN;
       case STRING: return n == 0 ? "" : "h\u00e9llo";
-      case UUID: return n == 0 ? new UUID(0xf79c3e09677c4bbdL, 0xa4793f349cb785e7L) : new UUID(1, 2);
+      case UUID: return n == 0 ? new UUID(0xf79c3e09677c4bbdL, 0xa4793f349cb785e7L) : new UUID(-1, -2);
       case FIXED: return ByteBuffer.wrap(n == 0 ? new byte[] {1, 2, 3, 4, 5} : new byte[] {-1, 0, 0, 0, 9});
       case BINARY: return ByteBuffer.wrap(n == 0 ? new byte[0] : new byte[] {0, -1, 127});
       case DECIMAL:
