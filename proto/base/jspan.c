@@ -168,7 +168,8 @@ static enum status scan_word(struct scan *s)
 	static const struct {
 		struct strv text;
 		enum jspan_kind kind;
-	} words[] = {{{"null", 4}, JSPAN_NULL}, {{"true", 4}, JSPAN_TRUE}, {{"false", 5}, JSPAN_FALSE}};
+	} words[] = {
+		{{"null", 4}, JSPAN_NULL}, {{"true", 4}, JSPAN_TRUE}, {{"false", 5}, JSPAN_FALSE}};
 	struct strv rest = {s->p, (size_t)(s->end - s->p)};
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
 		if (!strv_starts(rest, words[i].text))
@@ -394,7 +395,8 @@ static size_t unescape(struct strv s, char *out)
 			uint32_t u = (uint32_t)hex4(p + 2, end);
 			p += 6;
 			if (u >= 0xd800 && u <= 0xdbff) {
-				u = 0x10000 + ((u - 0xd800) << 10) + ((uint32_t)hex4(p + 2, end) - 0xdc00);
+				u = 0x10000 + ((u - 0xd800) << 10) +
+				    ((uint32_t)hex4(p + 2, end) - 0xdc00);
 				p += 6;
 			}
 			n += put_utf8(out + n, u);
@@ -557,4 +559,34 @@ void jspan_compact(const struct jspan *v, struct buf *b)
 		}
 	}
 	buf_put(b, from, (size_t)(end - from));
+}
+
+static bool listed(const char *const *known, struct strv key)
+{
+	for (; *known; known++)
+		if (strv_eq(key, strv_of(*known)))
+			return true;
+	return false;
+}
+
+bool jspan_extra(const struct jspan *object, const char *const *known, struct arena *a,
+		 struct strv *ret_s)
+{
+	struct buf b;
+	struct strv key;
+	bool ok = true;
+	buf_init(&b, object->n);
+	for (struct jspan_iter it = jspan_iter(object); jspan_next(&it) && ok;) {
+		ok = jspan_str(it.key, a, &key);
+		if (!ok || listed(known, key))
+			continue;
+		if (b.n > 0)
+			buf_putc(&b, ',');
+		buf_putv(&b, jspan_text(it.key));
+		buf_putc(&b, ':');
+		jspan_compact(it.val, &b);
+	}
+	ok = ok && buf_ok(&b) && arena_strv(a, buf_strv(&b), ret_s);
+	buf_fini(&b);
+	return ok;
 }

@@ -24,12 +24,12 @@ enum jspan_kind {
 /* A value. Its children follow it in memory: first child at v + 1, v + skip is what comes after v.
  * An object's children alternate key (a string), value. */
 struct jspan {
-	const char *p;	/* the text, quotes and brackets included */
-	uint32_t n;	/* bytes of text, below 4 GiB */
-	uint32_t skip;	/* values in this subtree, itself included */
+	const char *p;  /* the text, quotes and brackets included */
+	uint32_t n;     /* bytes of text, below 4 GiB */
+	uint32_t skip;  /* values in this subtree, itself included */
 	uint32_t count; /* elements or members */
-	uint8_t kind;	/* enum jspan_kind */
-	bool escaped;	/* string: holds a backslash */
+	uint8_t kind;   /* enum jspan_kind */
+	bool escaped;   /* string: holds a backslash */
 };
 
 /* Indexes the whole text. Status is `bad` for malformed text, ST_LIMIT when the arena is full. */
@@ -61,7 +61,7 @@ static inline const struct jspan *jspan_end(const struct jspan *v)
 	return jspan_is(v, JSPAN_ARRAY) ? v + v->skip : v;
 }
 #define JSPAN_EACH(e, array)                                                                       \
-	for (const struct jspan *e = jspan_first(array), *e##_end_ = jspan_end(array);            \
+	for (const struct jspan *e = jspan_first(array), *e##_end_ = jspan_end(array);             \
 	     e != e##_end_; e += e->skip)
 
 /* Members of an object, in document order:
@@ -104,6 +104,11 @@ MUST_CHECK enum status jspan_opt_array(const struct jspan *o, const char *key, e
 				       const struct jspan **ret_v, struct err *err);
 MUST_CHECK enum status jspan_opt_object(const struct jspan *o, const char *key, enum status bad,
 					const struct jspan **ret_v, struct err *err);
+
+/* Members of an object beside the NULL-ended list of known names, joined as `"k":v,…` with compact
+ * values; n 0 when there are none. false when the arena is full. */
+MUST_CHECK bool jspan_extra(const struct jspan *object, const char *const *known, struct arena *a,
+			    struct strv *ret_s);
 
 /* Appends the value without the white space between its tokens; every token keeps its spelling. */
 void jspan_compact(const struct jspan *v, struct buf *b);

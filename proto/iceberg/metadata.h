@@ -42,14 +42,14 @@ size_t metadata_json_size(const struct metadata *m);
 
 int metadata_format_version(const struct metadata *m);
 bool metadata_uuid(const struct metadata *m, struct uuid *ret_u); /* false: version 1 without */
-struct strv metadata_location(const struct metadata *m);	  /* without trailing slashes */
+struct strv metadata_location(const struct metadata *m);          /* without trailing slashes */
 int64_t metadata_last_sequence_number(const struct metadata *m);  /* 0 in version 1 */
-int64_t metadata_next_row_id(const struct metadata *m);		  /* 0 below version 3 */
+int64_t metadata_next_row_id(const struct metadata *m);           /* 0 below version 3 */
 int64_t metadata_last_updated_ms(const struct metadata *m);
 int32_t metadata_last_column_id(const struct metadata *m);
 int32_t metadata_last_partition_id(const struct metadata *m);
 
-const struct schema *metadata_schema(const struct metadata *m); /* current */
+const struct schema *metadata_schema(const struct metadata *m);                   /* current */
 const struct schema *metadata_schema_by_id(const struct metadata *m, int32_t id); /* or NULL */
 size_t metadata_schema_count(const struct metadata *m);
 const struct schema *metadata_schema_at(const struct metadata *m, size_t i);
@@ -73,8 +73,8 @@ int64_t metadata_property_i64(const struct metadata *m, const char *key, int64_t
 /* The table key of an encrypted table (property encryption.key-id); p NULL when not encrypted. */
 struct strv metadata_encryption_key_id(const struct metadata *m);
 
-int64_t metadata_current_snapshot_id(const struct metadata *m); /* SNAPSHOT_NONE */
-const struct snapshot *metadata_current_snapshot(const struct metadata *m); /* or NULL */
+int64_t metadata_current_snapshot_id(const struct metadata *m);                 /* SNAPSHOT_NONE */
+const struct snapshot *metadata_current_snapshot(const struct metadata *m);     /* or NULL */
 const struct snapshot *metadata_snapshot(const struct metadata *m, int64_t id); /* or NULL */
 size_t metadata_snapshot_count(const struct metadata *m);
 const struct snapshot *metadata_snapshot_at(const struct metadata *m, size_t i); /* list order */
@@ -107,7 +107,7 @@ struct metadata_create {
 	struct strv location;
 	const struct schema *schema;
 	const struct partition_spec *spec; /* NULL: unpartitioned */
-	const struct sort_order *order;	   /* NULL: unsorted */
+	const struct sort_order *order;    /* NULL: unsorted */
 	const struct strv_pair *properties;
 	size_t n_properties;
 };
@@ -115,9 +115,9 @@ MUST_CHECK enum status metadata_new(const struct metadata_create *c, struct meta
 				    struct err *err);
 
 struct metadata_ctx {
-	int64_t now_ms;		    /* the clock; the result never runs behind the base or its logs */
-	struct strv base_location;  /* file of the base, for the metadata log; n 0 for a create */
-	struct uuid new_uuid;	    /* of a created table unless an assign-uuid says otherwise */
+	int64_t now_ms; /* the clock; the result never runs behind the base or its logs */
+	struct strv base_location; /* file of the base, for the metadata log; n 0 for a create */
+	struct uuid new_uuid;      /* of a created table unless an assign-uuid says otherwise */
 };
 /* Applies updates in array order and checks the result. base NULL starts an empty table at the
  * version of the first upgrade-format-version (default 2). When nothing changes, *ret_m is another

@@ -21,11 +21,11 @@ struct requirement {
 	struct uuid uuid;    /* ASSERT_TABLE_UUID */
 	struct strv ref;     /* ASSERT_REF_SNAPSHOT_ID */
 	int64_t snapshot_id; /* the same; SNAPSHOT_NONE: the ref must not exist */
-	int32_t id;	     /* the others: the expected id */
+	int32_t id;          /* the others: the expected id */
 };
 
-/* The "requirements" array of a commit request. Unknown types, a type that is not
- * alone beside assert-create, and other faults are ST_BAD_REQUEST, field "requirements[i]…". */
+/* The "requirements" array of a commit request. Unknown types, anything beside
+ * assert-create, and other faults are ST_BAD_REQUEST, field "requirements[i]…". */
 MUST_CHECK enum status requirement_parse(const struct jval *array, struct arena *a,
 					 const struct requirement **ret_r, size_t *ret_n,
 					 struct err *err);

@@ -13,21 +13,21 @@ struct jwrite;
 
 struct snapshot {
 	int64_t snapshot_id;
-	int64_t parent_id;	 /* SNAPSHOT_NONE */
+	int64_t parent_id;       /* SNAPSHOT_NONE */
 	int64_t sequence_number; /* 0 in version 1 */
 	int64_t timestamp_ms;
-	int32_t schema_id;     /* SCHEMA_ID_NONE */
-	int64_t first_row_id;  /* ROW_ID_NONE */
-	int64_t added_rows;    /* ROW_ID_NONE; row ids set aside, not rows inserted */
+	int32_t schema_id;         /* SCHEMA_ID_NONE */
+	int64_t first_row_id;      /* ROW_ID_NONE */
+	int64_t added_rows;        /* ROW_ID_NONE; row ids set aside, not rows inserted */
 	struct strv manifest_list; /* p NULL when version 1 lists its manifests inline */
-	struct strv operation;	   /* p NULL when there is no summary */
+	struct strv operation;     /* p NULL when there is no summary */
 	/* Summary without "operation", in document order. */
 	const struct strv_pair *summary;
 	size_t n_summary;
 	struct strv key_id;    /* encryption; p NULL when absent */
 	struct strv manifests; /* version 1: raw JSON array of manifest paths; p NULL when absent */
 	struct strv extra;     /* members not modelled here, `"k":v,…` verbatim; n 0 for none */
-	struct strv raw; /* canonical JSON; set on snapshots owned by metadata, else p NULL */
+	struct strv raw;       /* canonical JSON; set on snapshots owned by metadata, else p NULL */
 };
 
 /* From a member of metadata text, strict; status `bad` on error. Text is borrowed from the document
@@ -51,8 +51,8 @@ struct strv snapshot_summary(const struct snapshot *s, const char *key);
 struct snapshot_ref {
 	struct strv name;
 	int64_t snapshot_id;
-	bool tag;			/* else a branch */
-	int32_t min_snapshots_to_keep;	/* 0 = absent, as in the next two: valid values are > 0 */
+	bool tag;                      /* else a branch */
+	int32_t min_snapshots_to_keep; /* 0 = absent, as in the next two: valid values are > 0 */
 	int64_t max_snapshot_age_ms;
 	int64_t max_ref_age_ms;
 };

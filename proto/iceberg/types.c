@@ -488,7 +488,6 @@ static void write_text(struct jwrite *w, const struct type *t)
 	buf_fini(&b);
 }
 
-/* Bounded by the depth of the type, as all walks over parsed types are. */
 void type_write(struct jwrite *w, const struct type *t)
 {
 	if (!type_is_nested(t)) {
@@ -520,7 +519,6 @@ void type_write(struct jwrite *w, const struct type *t)
 
 /* Rules */
 
-/* Bounded by the depth of the types. */
 bool type_eq(const struct type *x, const struct type *y)
 {
 	if (x->kind != y->kind)

@@ -24,10 +24,11 @@ enum update_kind {
 struct update {
 	enum update_kind kind;
 	union {
-		struct uuid uuid;	/* ASSIGN_UUID */
+		struct uuid uuid;       /* ASSIGN_UUID */
 		int32_t format_version; /* UPGRADE_FORMAT_VERSION */
-		int32_t id;		/* SET_CURRENT_SCHEMA, SET_DEFAULT_SPEC, …_SORT_ORDER */
-		struct strv text; /* SET_LOCATION; REMOVE_SNAPSHOT_REF: name; REMOVE_ENCRYPTION_KEY */
+		int32_t id;             /* SET_CURRENT_SCHEMA, SET_DEFAULT_SPEC, …_SORT_ORDER */
+		struct strv
+			text; /* SET_LOCATION; REMOVE_SNAPSHOT_REF: name; REMOVE_ENCRYPTION_KEY */
 		struct {
 			const struct strv_pair *v;
 			size_t n;
@@ -35,16 +36,17 @@ struct update {
 		struct {
 			const struct strv *v;
 			size_t n;
-		} keys; /* REMOVE_PROPERTIES */
-		const struct schema *schema;	   /* ADD_SCHEMA; its id is ignored */
-		const struct partition_spec *spec; /* ADD_SPEC; its id is ignored; field_id < 0: assign */
-		const struct sort_order *order;	   /* ADD_SORT_ORDER; its id is ignored */
+		} keys;                      /* REMOVE_PROPERTIES */
+		const struct schema *schema; /* ADD_SCHEMA; its id is ignored */
+		const struct partition_spec
+			*spec; /* ADD_SPEC; its id is ignored; field_id < 0: assign */
+		const struct sort_order *order; /* ADD_SORT_ORDER; its id is ignored */
 		struct {
 			const int32_t *v;
 			size_t n;
-		} ids;				/* REMOVE_SCHEMAS, REMOVE_SPECS */
+		} ids;                           /* REMOVE_SCHEMAS, REMOVE_SPECS */
 		const struct snapshot *snapshot; /* ADD_SNAPSHOT */
-		struct snapshot_ref ref;	/* SET_SNAPSHOT_REF */
+		struct snapshot_ref ref;         /* SET_SNAPSHOT_REF */
 		struct {
 			const int64_t *v;
 			size_t n;
@@ -52,7 +54,7 @@ struct update {
 		struct {
 			int64_t snapshot_id;
 			struct strv json; /* the entry as it will stand in the metadata */
-		} stats;	    /* SET_… and REMOVE_STATISTICS, …_PARTITION_STATISTICS */
+		} stats; /* SET_… and REMOVE_STATISTICS, …_PARTITION_STATISTICS */
 		struct {
 			struct strv key_id;
 			struct strv json;

@@ -11,13 +11,64 @@ static const struct jspan *parse(struct arena *a, const char *text)
 
 /* What RFC 8259 forbids, and what Iceberg's own parsers refuse (duplicate keys). */
 static const char *const bad[] = {
-	"", " ", "nul", "tru", "True", "+1", "01", "-", "1.", ".5", "1e", "1e+", "-01", "NaN", "[", "]",
-	"{", "}", "[1", "[1,", "[1,]", "[,1]", "[1 2]", "{\"a\"", "{\"a\":", "{\"a\":1", "{\"a\":1,",
-	"{\"a\":1,}", "{a:1}", "{\"a\" 1}", "{1:2}", "{,}", "[}", "{]", "[1}", "{\"a\":1]", "1 1", "{} x",
-	"\"", "\"\\\"", "\"\\x\"", "\"\\u12\"", "\"\\u12g4\"", "\"\\ud800\"", "\"\\udc00\"",
-	"\"\\ud800\\u0041\"", "\"\\ud800x\"", "\"\x01\"", "\"\t\"", "\"\xc3\"", "\"\xed\xa0\x80\"",
-	"\"\xc0\x80\"", "'a'", "/**/1", "{\"a\":1,\"a\":2}", "{\"a\":1,\"\\u0061\":2}",
-	"[{\"x\":{\"b\":0,\"b\":0}}]", "\xef\xbb\xbf{}",
+	"",
+	" ",
+	"nul",
+	"tru",
+	"True",
+	"+1",
+	"01",
+	"-",
+	"1.",
+	".5",
+	"1e",
+	"1e+",
+	"-01",
+	"NaN",
+	"[",
+	"]",
+	"{",
+	"}",
+	"[1",
+	"[1,",
+	"[1,]",
+	"[,1]",
+	"[1 2]",
+	"{\"a\"",
+	"{\"a\":",
+	"{\"a\":1",
+	"{\"a\":1,",
+	"{\"a\":1,}",
+	"{a:1}",
+	"{\"a\" 1}",
+	"{1:2}",
+	"{,}",
+	"[}",
+	"{]",
+	"[1}",
+	"{\"a\":1]",
+	"1 1",
+	"{} x",
+	"\"",
+	"\"\\\"",
+	"\"\\x\"",
+	"\"\\u12\"",
+	"\"\\u12g4\"",
+	"\"\\ud800\"",
+	"\"\\udc00\"",
+	"\"\\ud800\\u0041\"",
+	"\"\\ud800x\"",
+	"\"\x01\"",
+	"\"\t\"",
+	"\"\xc3\"",
+	"\"\xed\xa0\x80\"",
+	"\"\xc0\x80\"",
+	"'a'",
+	"/**/1",
+	"{\"a\":1,\"a\":2}",
+	"{\"a\":1,\"\\u0061\":2}",
+	"[{\"x\":{\"b\":0,\"b\":0}}]",
+	"\xef\xbb\xbf{}",
 };
 
 START_TEST(refusals)
@@ -44,7 +95,8 @@ START_TEST(prefixes)
 		struct arena a;
 		const struct jspan *v;
 		arena_init(&a, 100000);
-		UNIT_STATUS(jspan_parse((struct bytes){(const uint8_t *)text, n}, ST_CORRUPT, &a, &v, NULL),
+		UNIT_STATUS(jspan_parse((struct bytes){(const uint8_t *)text, n}, ST_CORRUPT, &a,
+					&v, NULL),
 			    ST_CORRUPT);
 		arena_fini(&a);
 	}
@@ -58,14 +110,16 @@ START_TEST(structure)
 	int64_t i64;
 	int32_t i32;
 	arena_init(&a, 100000);
-	const struct jspan *o = parse(&a, " { \"a\" : [ 1 , [ ] , { } , \"x\\n\\u00e9\\ud83d\\ude00\" ] ,"
-					  "\"\\u0062\":-9223372036854775808,\"c\":1.50E2, \"d\" : null } ");
+	const struct jspan *o =
+		parse(&a, " { \"a\" : [ 1 , [ ] , { } , \"x\\n\\u00e9\\ud83d\\ude00\" ] ,"
+			  "\"\\u0062\":-9223372036854775808,\"c\":1.50E2, \"d\" : null } ");
 	ck_assert_uint_eq(o->count, 4);
 	const struct jspan *arr = jspan_get(o, "a");
 	ck_assert_uint_eq(arr->count, 4);
 	size_t n = 0;
 	const enum jspan_kind kinds[] = {JSPAN_NUMBER, JSPAN_ARRAY, JSPAN_OBJECT, JSPAN_STRING};
-	JSPAN_EACH (e, arr) {
+	JSPAN_EACH(e, arr)
+	{
 		ck_assert_int_eq(e->kind, kinds[n]);
 		if (++n == 4) {
 			ck_assert(jspan_str(e, &a, &s));
@@ -82,10 +136,10 @@ START_TEST(structure)
 	ck_assert_ptr_null(jspan_get(o, "e"));
 	ck_assert_ptr_null(jspan_get(arr, "a"));
 	n = 0;
-	JSPAN_EACH (none, jspan_get(o, "e"))
-		n += none != NULL;
-	JSPAN_EACH (none, o)
-		n += none != NULL;
+	JSPAN_EACH(none, jspan_get(o, "e"))
+	n += none != NULL;
+	JSPAN_EACH(none, o)
+	n += none != NULL;
 	ck_assert_uint_eq(n, 0);
 	struct buf b;
 	buf_init(&b, 1000);
@@ -103,7 +157,8 @@ START_TEST(typed)
 	struct arena a;
 	struct err err = {0};
 	arena_init(&a, 100000);
-	const struct jspan *o = parse(&a, "{\"s\":\"t\",\"n\":7,\"z\":null,\"a\":[],\"f\":1.0}"), *v = o;
+	const struct jspan *o = parse(&a, "{\"s\":\"t\",\"n\":7,\"z\":null,\"a\":[],\"f\":1.0}"),
+			   *v = o;
 	struct strv s = {0};
 	int64_t n = 3;
 	int32_t k = 3;
@@ -157,10 +212,12 @@ START_TEST(limits)
 	memset(deep + JSPAN_MAX_DEPTH + 1, ']', JSPAN_MAX_DEPTH + 1);
 	struct bytes whole = {(const uint8_t *)deep, sizeof deep};
 	UNIT_STATUS(jspan_parse(whole, ST_CORRUPT, &a, &v, NULL), ST_CORRUPT);
-	UNIT_STATUS(jspan_parse((struct bytes){whole.p + 1, whole.n - 2}, ST_CORRUPT, &a, &v, NULL), ST_OK);
+	UNIT_STATUS(jspan_parse((struct bytes){whole.p + 1, whole.n - 2}, ST_CORRUPT, &a, &v, NULL),
+		    ST_OK);
 	arena_fini(&a);
 	arena_init(&a, 100);
-	UNIT_STATUS(jspan_parse(strv_bytes(STRV("[1,2,3,4,5,6,7,8,9]")), ST_CORRUPT, &a, &v, NULL), ST_LIMIT);
+	UNIT_STATUS(jspan_parse(strv_bytes(STRV("[1,2,3,4,5,6,7,8,9]")), ST_CORRUPT, &a, &v, NULL),
+		    ST_LIMIT);
 	arena_fini(&a);
 }
 END_TEST

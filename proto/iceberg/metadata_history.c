@@ -1,0 +1,122 @@
+/* Snapshots and refs of a metadata version: lookup, ancestry, the refs-only list; and the names of
+ * metadata files. */
+#include <stdio.h>
+
+#include "proto/iceberg/metadata_int.h"
+
+int64_t metadata_current_snapshot_id(const struct metadata *m)
+{
+	return m->current_snapshot_id;
+}
+
+const struct snapshot *metadata_snapshot(const struct metadata *m, int64_t id)
+{
+	size_t i = metasnap_find(&m->snapshots, id, m->snapshots.n);
+	return i == METASNAP_NOT_FOUND ? NULL : metasnap_at(&m->snapshots, i);
+}
+
+const struct snapshot *metadata_current_snapshot(const struct metadata *m)
+{
+	return m->current_snapshot_id == SNAPSHOT_NONE
+		       ? NULL
+		       : metadata_snapshot(m, m->current_snapshot_id);
+}
+
+size_t metadata_snapshot_count(const struct metadata *m)
+{
+	return m->snapshots.n;
+}
+
+const struct snapshot *metadata_snapshot_at(const struct metadata *m, size_t i)
+{
+	return metasnap_at(&m->snapshots, i);
+}
+
+const struct snapshot *metadata_parent(const struct metadata *m, const struct snapshot *s)
+{
+	return s->parent_id == SNAPSHOT_NONE ? NULL : metadata_snapshot(m, s->parent_id);
+}
+
+bool metadata_is_ancestor(const struct metadata *m, int64_t ancestor, int64_t of)
+{
+	size_t at = metasnap_find(&m->snapshots, of, m->snapshots.n);
+	/* A document may hold a cycle of parents; a path is never longer than the list. */
+	for (size_t steps = 0; at != METASNAP_NOT_FOUND && steps < m->snapshots.n; steps++) {
+		const struct snapshot *s = metasnap_at(&m->snapshots, at);
+		if (s->snapshot_id == ancestor)
+			return true;
+		/* The parent may be expired and yet be the one that is asked for. */
+		if (s->parent_id == SNAPSHOT_NONE || s->parent_id == ancestor)
+			return s->parent_id == ancestor && ancestor != SNAPSHOT_NONE;
+		at = metasnap_find(&m->snapshots, s->parent_id, at);
+	}
+	return false;
+}
+
+const struct snapshot_ref *metadata_ref_by_name(const struct metadata *m, struct strv name)
+{
+	size_t i = metadata_ref_index(m, name);
+	return i < m->n_refs ? &m->snapshot_refs[i] : NULL;
+}
+
+const struct snapshot_ref *metadata_refs(const struct metadata *m, size_t *ret_n)
+{
+	*ret_n = m->n_refs;
+	return m->snapshot_refs;
+}
+
+static bool named(const struct metadata *m, int64_t id)
+{
+	for (size_t i = 0; i < m->n_refs; i++)
+		if (m->snapshot_refs[i].snapshot_id == id)
+			return true;
+	return false;
+}
+
+void metadata_refs_json(const struct metadata *m, struct buf *b)
+{
+	bool some = false;
+	for (size_t i = 0; i < m->snapshots.n; i++) {
+		const struct snapshot *s = metasnap_at(&m->snapshots, i);
+		if (!named(m, s->snapshot_id))
+			continue;
+		if (some)
+			buf_putc(b, ',');
+		buf_putv(b, s->raw);
+		some = true;
+	}
+}
+
+static struct strv base_name(struct strv location)
+{
+	size_t from = location.n;
+	while (from > 0 && location.p[from - 1] != '/')
+		from--;
+	return strv_sub(location, from, location.n);
+}
+
+int64_t metadata_file_number(struct strv location)
+{
+	struct strv name = base_name(location);
+	struct strv digits = strv_sub(name, 0, strv_find(name, '-'));
+	int64_t n;
+	return digits.n < name.n && strv_i64(digits, &n) && n >= 0 ? n : -1;
+}
+
+void metadata_file_name(struct strv base_location, struct uuid u, bool gzip,
+			char out[METADATA_FILE_NAME_MAX])
+{
+	char text[UUID_TEXT_LEN + 1];
+	int64_t n = metadata_file_number(base_location);
+	/* Numbers only order the files for people; one that cannot grow starts over. */
+	n = n >= INT32_MAX ? 0 : n + 1;
+	uuid_text(u, text);
+	snprintf(out, METADATA_FILE_NAME_MAX, "%05lld-%s%s.metadata.json", (long long)n, text,
+		 gzip ? ".gz" : "");
+}
+
+bool metadata_file_gzip(struct strv location)
+{
+	return strv_ends(location, STRV(".gz.metadata.json")) ||
+	       strv_ends(location, STRV(".metadata.json.gz"));
+}

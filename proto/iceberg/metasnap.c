@@ -1,0 +1,319 @@
+/* Blocks and chunks are immutable once another list can see them, and their counts are atomic: a
+ * job may build a new version while the loop drops an old one. A chunk with a single reference is
+ * still private to the list that made it and may be appended to. */
+#include "proto/iceberg/metasnap.h"
+
+#include "proto/base/jwrite.h"
+
+struct metasnap {
+	uint32_t refs;
+	struct snapshot s;
+	/* followed by the summary pairs, the JSON and strings that the JSON holds only escaped */
+};
+
+struct metasnap_chunk {
+	uint32_t refs;
+	uint32_t n;
+	size_t bytes; /* JSON of all, one comma each */
+	int64_t ids[METASNAP_CHUNK];
+	struct metasnap *s[METASNAP_CHUNK];
+};
+
+#define SNAPSHOT_MAX_BYTES ((size_t)64 << 20)
+
+/* Finds strings inside the rendered JSON, in writing order, so that they need no second copy. Any
+ * equal bytes serve; the cursor only makes the search short. */
+struct place {
+	struct strv raw;
+	size_t at;
+	char *tail; /* NULL in the counting pass */
+	size_t tail_n;
+};
+
+static void place(struct place *pl, struct strv *s)
+{
+	if (!s->p)
+		return;
+	const char *hit = memmem(pl->raw.p + pl->at, pl->raw.n - pl->at, s->n ? s->p : "", s->n);
+	if (hit) {
+		pl->at = (size_t)(hit - pl->raw.p) + s->n;
+		s->p = hit;
+		return;
+	}
+	if (pl->tail) {
+		memcpy(pl->tail + pl->tail_n, s->p, s->n);
+		s->p = pl->tail + pl->tail_n;
+	}
+	pl->tail_n += s->n;
+}
+
+static void place_all(struct place *pl, struct snapshot *s, struct strv_pair *pairs)
+{
+	place(pl, &s->operation);
+	for (size_t i = 0; i < s->n_summary; i++) {
+		struct strv_pair kv = s->summary[i];
+		place(pl, &kv.key);
+		place(pl, &kv.value);
+		if (pairs)
+			pairs[i] = kv;
+	}
+	place(pl, &s->manifest_list);
+	place(pl, &s->manifests);
+	place(pl, &s->key_id);
+	place(pl, &s->extra);
+}
+
+/* json: canonical text of *s. */
+static struct metasnap *block(const struct snapshot *s, struct strv json)
+{
+	struct place count = {.raw = json};
+	struct snapshot copy = *s;
+	size_t pairs_n, total;
+	place_all(&count, &copy, NULL);
+	if (!mul_size(s->n_summary, sizeof(struct strv_pair), &pairs_n) ||
+	    !add_size(sizeof(struct metasnap), pairs_n, &total) ||
+	    !add_size(total, json.n + count.tail_n, &total))
+		return NULL;
+	struct buf room;
+	buf_init(&room, total);
+	uint8_t *p = buf_room(&room, total);
+	size_t n;
+	if (!p)
+		return NULL;
+	p = buf_take(&room, &n);
+	struct metasnap *b = (struct metasnap *)(void *)p;
+	struct strv_pair *pairs = (struct strv_pair *)(void *)(p + sizeof *b);
+	char *raw = (char *)p + sizeof *b + pairs_n;
+	memcpy(raw, json.p, json.n);
+	struct place put = {.raw = {raw, json.n}, .tail = raw + json.n};
+	*b = (struct metasnap){.refs = 1, .s = *s};
+	place_all(&put, &b->s, pairs);
+	b->s.summary = pairs;
+	b->s.raw = put.raw;
+	return b;
+}
+
+enum status metasnap_new(const struct snapshot *s, struct metasnap **ret_b, struct err *err)
+{
+	struct buf json;
+	struct jwrite w;
+	buf_init(&json, SNAPSHOT_MAX_BYTES);
+	jwrite_init(&w, &json);
+	snapshot_write(&w, s);
+	struct metasnap *b = buf_ok(&json) ? block(s, buf_strv(&json)) : NULL;
+	buf_fini(&json);
+	if (!b)
+		return err_set(err, ST_LIMIT, "", "the snapshot exceeds the memory limit");
+	*ret_b = b;
+	return ST_OK;
+}
+
+void metasnap_unref(struct metasnap *own_b)
+{
+	if (own_b && __atomic_sub_fetch(&own_b->refs, 1, __ATOMIC_ACQ_REL) == 0)
+		base_free(own_b);
+}
+
+static void chunk_unref(struct metasnap_chunk *own_c)
+{
+	if (__atomic_sub_fetch(&own_c->refs, 1, __ATOMIC_ACQ_REL) > 0)
+		return;
+	for (uint32_t i = 0; i < own_c->n; i++)
+		metasnap_unref(own_c->s[i]);
+	base_free(own_c);
+}
+
+static void chunk_put(struct metasnap_chunk *c, struct metasnap *own_b)
+{
+	c->ids[c->n] = own_b->s.snapshot_id;
+	c->s[c->n++] = own_b;
+	c->bytes += own_b->s.raw.n + 1;
+}
+
+/* A private chunk with the first n blocks of `from` (NULL: empty). */
+static struct metasnap_chunk *chunk_new(const struct metasnap_chunk *from, uint32_t n)
+{
+	struct metasnap_chunk *c = base_alloc(sizeof *c);
+	c->refs = 1;
+	c->n = 0;
+	c->bytes = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		__atomic_add_fetch(&from->s[i]->refs, 1, __ATOMIC_RELAXED);
+		chunk_put(c, from->s[i]);
+	}
+	return c;
+}
+
+static bool grow(struct metasnap_list *l, size_t need, struct arena *a)
+{
+	void *chunks = l->chunks, *start = l->start;
+	size_t cap = l->cap, cap_start = l->cap;
+	if (!arena_grow(a, &chunks, &cap, need, sizeof(struct metasnap_chunk *)) ||
+	    !arena_grow(a, &start, &cap_start, need, sizeof(size_t)))
+		return false;
+	l->chunks = chunks;
+	l->start = start;
+	l->cap = cap;
+	return true;
+}
+
+bool metasnap_copy(struct metasnap_list *to, const struct metasnap_list *from, struct arena *a)
+{
+	struct metasnap_list l = {0};
+	if (!grow(&l, from->n_chunks + 1, a))
+		return false;
+	for (size_t i = 0; i < from->n_chunks; i++) {
+		__atomic_add_fetch(&from->chunks[i]->refs, 1, __ATOMIC_RELAXED);
+		l.chunks[i] = from->chunks[i];
+		l.start[i] = from->start[i];
+	}
+	l.n_chunks = from->n_chunks;
+	l.n = from->n;
+	l.bytes = from->bytes;
+	*to = l;
+	return true;
+}
+
+void metasnap_fini(struct metasnap_list *l)
+{
+	for (size_t i = 0; i < l->n_chunks; i++)
+		chunk_unref(l->chunks[i]);
+	*l = (struct metasnap_list){0};
+}
+
+bool metasnap_append(struct metasnap_list *l, struct metasnap *own_b, struct arena *a)
+{
+	struct metasnap_chunk *last = l->n_chunks ? l->chunks[l->n_chunks - 1] : NULL;
+	if (last && last->n < METASNAP_CHUNK) {
+		if (__atomic_load_n(&last->refs, __ATOMIC_ACQUIRE) > 1) {
+			l->chunks[l->n_chunks - 1] = chunk_new(last, last->n);
+			chunk_unref(last);
+			last = l->chunks[l->n_chunks - 1];
+		}
+	} else {
+		if (!grow(l, l->n_chunks + 1, a)) {
+			metasnap_unref(own_b);
+			return false;
+		}
+		last = chunk_new(NULL, 0);
+		l->start[l->n_chunks] = l->n;
+		l->chunks[l->n_chunks++] = last;
+	}
+	chunk_put(last, own_b);
+	l->n++;
+	l->bytes += own_b->s.raw.n + 1;
+	return true;
+}
+
+static bool in_sorted(const int64_t *ids, size_t n, int64_t id)
+{
+	size_t lo = 0, hi = n;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (ids[mid] == id)
+			return true;
+		if (ids[mid] < id)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return false;
+}
+
+static bool chunk_hit(const struct metasnap_chunk *c, const int64_t *ids, size_t n)
+{
+	for (uint32_t i = 0; i < c->n; i++)
+		if (in_sorted(ids, n, c->ids[i]))
+			return true;
+	return false;
+}
+
+bool metasnap_remove(struct metasnap_list *l, const int64_t *ids, size_t n, struct arena *a,
+		     size_t *ret_removed)
+{
+	size_t keep = 0, before = l->n;
+	while (keep < l->n_chunks && !chunk_hit(l->chunks[keep], ids, n))
+		keep++;
+	*ret_removed = 0;
+	if (keep == l->n_chunks)
+		return true;
+	/* The tail moves into a list of its own and comes back packed. */
+	struct metasnap_list tail = {0};
+	if (!grow(&tail, l->n_chunks - keep, a))
+		return false;
+	for (size_t i = keep; i < l->n_chunks; i++)
+		tail.chunks[tail.n_chunks++] = l->chunks[i];
+	l->n_chunks = keep;
+	l->n = keep ? l->start[keep - 1] + l->chunks[keep - 1]->n : 0;
+	l->bytes = 0;
+	for (size_t i = 0; i < keep; i++)
+		l->bytes += l->chunks[i]->bytes;
+	bool ok = true;
+	for (size_t i = 0; i < tail.n_chunks && ok; i++) {
+		const struct metasnap_chunk *c = tail.chunks[i];
+		for (uint32_t k = 0; k < c->n && ok; k++) {
+			if (in_sorted(ids, n, c->ids[k]))
+				continue;
+			__atomic_add_fetch(&c->s[k]->refs, 1, __ATOMIC_RELAXED);
+			ok = metasnap_append(l, c->s[k], a);
+		}
+	}
+	metasnap_fini(&tail);
+	*ret_removed = before - l->n;
+	return ok;
+}
+
+static size_t chunk_of(const struct metasnap_list *l, size_t i)
+{
+	size_t lo = 0, hi = l->n_chunks;
+	while (hi - lo > 1) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (l->start[mid] <= i)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+const struct snapshot *metasnap_at(const struct metasnap_list *l, size_t i)
+{
+	ASSERT(i < l->n);
+	size_t c = chunk_of(l, i);
+	return &l->chunks[c]->s[i - l->start[c]]->s;
+}
+
+static bool id_at(const struct metasnap_list *l, size_t i, int64_t id)
+{
+	if (i >= l->n)
+		return false;
+	size_t c = chunk_of(l, i);
+	return l->chunks[c]->ids[i - l->start[c]] == id;
+}
+
+size_t metasnap_find(const struct metasnap_list *l, int64_t id, size_t hint)
+{
+	for (size_t d = 0; d <= 2; d++) {
+		if (hint >= d && id_at(l, hint - d, id))
+			return hint - d;
+		if (hint < l->n && id_at(l, hint + d, id))
+			return hint + d;
+	}
+	/* Newest first: what is asked for is mostly near the end. */
+	for (size_t c = l->n_chunks; c-- > 0;)
+		for (uint32_t i = l->chunks[c]->n; i-- > 0;)
+			if (l->chunks[c]->ids[i] == id)
+				return l->start[c] + i;
+	return METASNAP_NOT_FOUND;
+}
+
+void metasnap_json(const struct metasnap_list *l, struct buf *b)
+{
+	for (size_t c = 0; c < l->n_chunks; c++) {
+		for (uint32_t i = 0; i < l->chunks[c]->n; i++) {
+			if (c + i > 0)
+				buf_putc(b, ',');
+			buf_putv(b, l->chunks[c]->s[i]->s.raw);
+		}
+	}
+}
