@@ -1,6 +1,7 @@
 /* frazild: options and the list of steps. Exit codes: 0 stopped in order, 1 could not start or run,
  * 2 wrong options or configuration, 3 forced out of a drain. */
 #include <getopt.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "daemon/admin/ad_health.h"
@@ -130,6 +131,24 @@ static enum status load(void *ctx, struct conf **ret_conf, struct err *err)
 	return ST_OK;
 }
 
+/* Descriptors: as many as the system lets us have, and a warning when the configured connections do
+ * not fit. */
+static void raise_limits(const struct conf *c)
+{
+	struct rlimit r;
+	const int64_t others = 256;
+	int64_t want = c->rest_max_connections + c->rpc_max_connections + others;
+	if (getrlimit(RLIMIT_NOFILE, &r) != 0)
+		return;
+	r.rlim_cur = r.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &r);
+	if (r.rlim_max != RLIM_INFINITY && (int64_t)r.rlim_max < want)
+		LOG(LOG_WARN, "app.limited", NULL,
+		    "%lld descriptors for rest.max-connections, rpc.max-connections and others, "
+		    "which need %lld",
+		    (long long)r.rlim_max, (long long)want);
+}
+
 int main(int argc, char **argv)
 {
 	struct options o = {0};
@@ -161,6 +180,7 @@ int main(int argc, char **argv)
 	}
 	static struct app app;
 	app_init(&app, conf, steps);
+	raise_limits(conf);
 	app.load = load;
 	app.load_ctx = &o;
 	int code = app_run(&app);

@@ -10,12 +10,14 @@
  * - Content-Length twice, or beside Transfer-Encoding, is accepted: counted here and refused,
  * because a proxy in front may read the other one. The refusal closes the connection and with it
  * what was smuggled behind.
+ * - At the limit of connections it forgets to listen again until somebody runs it once more.
  * - A suspended connection is not watched, neither for its timeout nor for the peer: each request
  * has a timer of ours. Stopping with one suspended aborts the process.
  */
 #include "daemon/net/http.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <microhttpd.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -77,9 +79,14 @@ static void drive(struct http *h)
 	bool waits = false;
 	h->inside = true;
 	for (int i = 0; i < RUNS_MAX; i++) {
+		int before = h->stats.connections;
 		MHD_run(h->mhd);
 		waits = MHD_get_timeout(h->mhd, &wait_ms) == MHD_YES;
-		if (!waits || wait_ms > 0)
+		/* At the limit of connections or descriptors the library does not watch the
+		 * listening socket, and takes it up again only in the run after the one in which a
+		 * connection left. */
+		bool freed = h->stats.connections < before;
+		if (!freed && (!waits || wait_ms > 0))
 			break;
 	}
 	h->inside = false;
@@ -445,6 +452,8 @@ enum status http_new(const struct http_options *o, struct http **ret_http, struc
 		if (st != ST_OK)
 			return st;
 	}
+	/* One handed over may block, and accept would when the peer is gone again. */
+	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 	struct http *h = base_calloc(1, sizeof *h);
 	h->o = *o;
 	socklen_t len = sizeof h->bound;

@@ -24,7 +24,7 @@ struct http_ops {
 
 struct http_options {
 	struct loop *loop;
-	int own_fd; /* a listening socket, or -1: bind addr */
+	int own_fd; /* a listening socket, consumed; or -1: bind addr */
 	struct addr addr;
 	int max_connections;
 	size_t max_body;            /* bytes of one body */

@@ -70,6 +70,9 @@ static void op_serve(void *ctx, struct http_req *r)
 		w->job.done = work_done;
 		w->r = r;
 		loop_job_start(&loop, &w->job, true);
+	} else if (strv_starts(target, STRV("/big"))) {
+		static const uint8_t big[8 << 20];
+		http_reply(r, &(struct http_reply){.status = 200, .body = {big, sizeof big}});
 	} else if (!strv_starts(target, STRV("/never"))) {
 		struct strv host = http_header(r, "HOST"), body = bytes_strv(http_body(r));
 		snprintf(reply_text, sizeof reply_text, "%.*s %.*s host=%.*s body=%zu:%.*s;",
@@ -500,6 +503,51 @@ START_TEST(gone)
 }
 END_TEST
 
+static void crowd_script(void)
+{
+	/* One more than allowed waits in the kernel's queue and is served when another leaves. */
+	int fds[51];
+	struct pollfd p;
+	for (int i = 0; i < 51; i++) {
+		fds[i] = dial();
+		send_text(fds[i], "GET /a " HEAD "\r\n");
+		p = (struct pollfd){.fd = fds[i], .events = POLLIN};
+		ck_assert_int_eq(poll(&p, 1, i < 50 ? 3000 : 100), i < 50 ? 1 : 0);
+	}
+	close(fds[7]);
+	ck_assert_int_eq(poll(&p, 1, 3000), 1);
+	for (int i = 0; i < 51; i++)
+		if (i != 7)
+			close(fds[i]);
+}
+
+START_TEST(crowd)
+{
+	with_client(crowd_script);
+	ck_assert_int_eq(served, 51);
+}
+END_TEST
+
+static void slow_reader_script(void)
+{
+	/* A client that asks much and reads nothing holds up nobody else. */
+	int fd = dial(), small = 4096;
+	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+	send_text(fd, "GET /big " HEAD "\r\n");
+	while (served == 0)
+		poll(NULL, 0, 1);
+	for (int i = 0; i < 20; i++)
+		talk("GET /b " HEAD LAST "\r\n");
+	close(fd);
+}
+
+START_TEST(slow_reader)
+{
+	with_client(slow_reader_script);
+	ck_assert_int_eq(served, 21);
+}
+END_TEST
+
 static int idle_fd, busy_fd;
 static void drain_script(void)
 {
@@ -558,6 +606,8 @@ static Suite *suite(void)
 	tcase_add_test(t, bodies);
 	tcase_add_test(t, oversize);
 	tcase_add_test(t, smuggle);
+	tcase_add_test(t, crowd);
+	tcase_add_test(t, slow_reader);
 	tcase_add_test(t, gone);
 	tcase_add_test(t, drain);
 	tcase_add_test(t, address_in_use);
