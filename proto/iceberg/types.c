@@ -488,6 +488,7 @@ static void write_text(struct jwrite *w, const struct type *t)
 	buf_fini(&b);
 }
 
+/* Depth: that of the type, which the parser kept below MAX_DEPTH. */
 void type_write(struct jwrite *w, const struct type *t)
 {
 	if (!type_is_nested(t)) {
@@ -519,6 +520,7 @@ void type_write(struct jwrite *w, const struct type *t)
 
 /* Rules */
 
+/* Depth: that of the types, which the parser kept below MAX_DEPTH. */
 bool type_eq(const struct type *x, const struct type *y)
 {
 	if (x->kind != y->kind)

@@ -413,7 +413,7 @@ class Lint:
             name, body = m.group(2), code[start:at]
             line = line_of(code, m.start())
             if re.search(r"(?<![\w.>])%s\(" % re.escape(name), body) and \
-                    not re.search(r"depth|bounded", text[max(0, m.start() - 400):at]):
+                    not re.search(r"depth|bounded", text[max(0, m.start() - 400):at], re.I):
                 self.error(path, line, "recursion", "%s calls itself without a depth" % name)
             if name.isupper() or name.startswith("__") or name == "main":
                 continue
