@@ -72,21 +72,29 @@ static void put_date(struct buf *b, int64_t days)
 
 void value_text_date(struct buf *b, int64_t days)
 {
-	put_date(b, days);
+	int64_t year;
+	int month, day;
+	value_text_civil(days, &year, &month, &day);
+	buf_printf(b, "%04lld-%02d-%02d", (long long)year, month, day);
 }
 
-/* Digits of a second to write: -1 for as few groups of three as hold the value, seconds only when
- * not zero. */
-static void put_time(struct buf *b, int64_t ns, int digits)
+/* Parts of a second: as many digits as the type has, as few as hold the value, or as few groups of
+ * three, with seconds only when something is not zero. */
+enum fraction { FRACTION_MICROS = 6, FRACTION_NANOS = 9, FRACTION_SHORT = 100, FRACTION_GROUPS };
+
+static void put_time(struct buf *b, int64_t ns, enum fraction how)
 {
 	int64_t s = ns / 1000000000, frac = ns % 1000000000;
+	int digits = (int)how;
 	buf_printf(b, "%02d:%02d", (int)(s / 3600), (int)(s / 60 % 60));
-	if (digits < 0) {
-		if (s % 60 == 0 && frac == 0)
-			return;
+	if (how == FRACTION_GROUPS && s % 60 == 0 && frac == 0)
+		return;
+	if (how == FRACTION_GROUPS)
 		digits = frac == 0 ? 0 : frac % 1000000 == 0 ? 3 : frac % 1000 == 0 ? 6 : 9;
-	}
 	buf_printf(b, ":%02d", (int)(s % 60));
+	if (how == FRACTION_SHORT)
+		for (digits = 9, s = frac; digits > 0 && s % 10 == 0; s /= 10)
+			digits--;
 	for (int i = digits; i < 9; i++)
 		frac /= 10;
 	if (digits > 0)
@@ -111,9 +119,12 @@ static void put_timestamp(struct buf *b, const struct type *t, int64_t v, bool h
 	buf_putc(b, 'T');
 	/* The remainder without days * day, which may not fit at the far end of the range. */
 	int64_t rest = v % day < 0 ? v % day + day : v % day;
-	put_time(b, rest * scale, human ? -1 : is_nanos(t) ? 9 : 6);
+	put_time(b, rest * scale,
+		 human         ? FRACTION_SHORT
+		 : is_nanos(t) ? FRACTION_NANOS
+			       : FRACTION_MICROS);
 	if (is_zoned(t))
-		buf_puts(b, human ? "Z" : "+00:00");
+		buf_puts(b, "+00:00");
 }
 
 /* Reading: a cursor over the text; each step takes its part or fails. */
@@ -211,7 +222,8 @@ static void put_double(struct buf *b, double d, bool single)
 {
 	char text[32], digits[20];
 	size_t n = 0;
-	for (int p = 0; p < 17; p++) {
+	/* At least two digits, the closer of which Java takes too: 4.9E-324, not 5.0E-324. */
+	for (int p = 1; p < 17; p++) {
 		snprintf(text, sizeof text, "%.*e", p, d);
 		if (single ? strtof(text, NULL) == (float)d : strtod(text, NULL) == d)
 			break;
@@ -222,6 +234,8 @@ static void put_double(struct buf *b, double d, bool single)
 	for (char *p = text; p < e; p++)
 		if (*p >= '0' && *p <= '9')
 			digits[n++] = *p;
+	while (n > 1 && digits[n - 1] == '0')
+		n--;
 	if (signbit(d))
 		buf_putc(b, '-');
 	if (d == 0) {
@@ -431,10 +445,13 @@ static void put_value(struct buf *b, const struct type *t, const struct value *v
 		put_float(b, t, v);
 		break;
 	case TYPE_DATE:
-		put_date(b, value_i64(t, v));
+		if (human)
+			value_text_date(b, value_i64(t, v));
+		else
+			put_date(b, value_i64(t, v));
 		break;
 	case TYPE_TIME:
-		put_time(b, value_i64(t, v) * 1000, human ? -1 : 6);
+		put_time(b, value_i64(t, v) * 1000, human ? FRACTION_GROUPS : FRACTION_MICROS);
 		break;
 	case TYPE_TIMESTAMP:
 	case TYPE_TIMESTAMPTZ:

@@ -16,10 +16,11 @@ void value_text_write(struct jwrite *w, const struct type *t, const struct value
 MUST_CHECK enum status value_text_default(const struct type *t, const struct jval *v,
 					  enum status bad, struct arena *a, struct strv *ret_json,
 					  struct err *err);
-/* Appends the text that names a value in a partition path, not percent-encoded: ISO dates and
- * times, base64 of bytes, "null". */
+/* Appends the text that names a value in a partition path, not percent-encoded, as the reference
+ * implementation spells it: dates and times, base64 of bytes, "null". */
 void value_text_human(struct buf *b, const struct type *t, const struct value *v);
-/* Appends a date of days since 1970-01-01 in ISO 8601: "2017-11-16". */
+/* Appends a date of days since 1970-01-01 as partition paths have it: "2017-11-16", years before 0
+ * and after 9999 without the sign and padding of ISO 8601. */
 void value_text_date(struct buf *b, int64_t days);
 /* Year, month 1 to 12 and day 1 to 31 of a number of days since 1970-01-01 (proleptic Gregorian);
  * any day of a timestamp, and of a date, is in range. */
