@@ -56,8 +56,10 @@ static void start_next(struct app *app)
 			fail_start(app, &err);
 			return;
 		}
-		if (pending)
+		if (pending) {
+			app->start_pending = true;
 			return;
+		}
 		app->started++;
 	}
 	if (app->state != APP_STARTING)
@@ -70,6 +72,9 @@ static void start_next(struct app *app)
 
 void app_step_started(struct app *app, enum status st, const struct err *err)
 {
+	ASSERT(app->start_pending);
+	app->start_pending = false;
+	app->cancel_start = NULL;
 	if (st != ST_OK) {
 		/* The step left nothing behind; what started before it stops. */
 		if (app->state == APP_STARTING)
@@ -83,11 +88,6 @@ void app_step_started(struct app *app, enum status st, const struct err *err)
 		start_next(app);
 	else
 		stop_next(app);
-}
-
-static bool start_pending(const struct app *app)
-{
-	return app->state == APP_STARTING && app->steps[app->started];
 }
 
 static void stop_next(struct app *app)
@@ -115,14 +115,18 @@ void app_stop(struct app *app, int exit_code)
 {
 	if (app->state == APP_DRAINING || app->state == APP_STOPPED)
 		return;
-	/* A step that is being started is waited for (its completion goes on to stop it), unless it
-	 * has just failed. */
-	bool wait = start_pending(app) && exit_code == 0;
 	app->exit_code = exit_code;
 	app->state = APP_DRAINING;
 	drain_begin(app);
-	if (!wait)
+	if (!app->start_pending) {
 		stop_next(app);
+		return;
+	}
+	/* The completion of the pending start goes on from here. */
+	void (*cancel)(struct app *) = app->cancel_start;
+	app->cancel_start = NULL;
+	if (cancel)
+		cancel(app);
 }
 
 int app_run(struct app *app)

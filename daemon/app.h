@@ -40,6 +40,10 @@ struct app {
 
 	const struct app_step *const *steps; /* NULL at the end */
 	size_t started;                      /* steps that run; the one being started not counted */
+	bool start_pending;
+	/* Called once when the process shall stop while this start is pending: it then ends soon,
+	 * either way. Cleared when it ends. */
+	void (*cancel_start)(struct app *app);
 	app_ready_fn ready[APP_READY_MAX];
 	size_t n_ready;
 

@@ -32,6 +32,11 @@ bool front_is_rest(const struct front *f)
 	return f->surface == ROUTE_REST;
 }
 
+void front_address(const struct front *f, char *out)
+{
+	http_address(f->http, out);
+}
+
 static struct uuid next_id(struct front *f)
 {
 	if (f->random_left == 0) {

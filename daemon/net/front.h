@@ -13,6 +13,9 @@ extern const struct app_step front_admin_step;
 /* The REST port; after all that its handlers need. */
 extern const struct app_step front_rest_step;
 
+/* Where it listens (a port of 0 took a free one); out holds ADDR_TEXT_MAX bytes. */
+void front_address(const struct front *f, char *out);
+
 /* For call only. */
 bool front_is_rest(const struct front *f);
 /* The handler is done with the call. */

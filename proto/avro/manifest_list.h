@@ -26,6 +26,8 @@ struct manifest_file {
 	bool has_file_counts, has_row_counts;
 	int32_t added_files, existing_files, deleted_files;
 	int64_t added_rows, existing_rows, deleted_rows;
+	/* NULL when there are none, so that no reader skips the manifest; an unpartitioned spec has
+	 * an empty array. */
 	struct partition_summary *partitions;
 	size_t n_partitions;
 	struct bytes key_metadata;
@@ -43,9 +45,10 @@ struct manifest_list_params {
 	uint8_t sync[16];
 };
 
-/* Header values are absent (named constants) when the writer left them out. */
+/* Header values are absent (named constants) when the writer left them out, as some do with all of
+ * them. */
 struct manifest_list {
-	int format_version;
+	int format_version; /* 0 when absent: go by the table's metadata */
 	int64_t snapshot_id, parent_snapshot_id, seq, first_row_id;
 	struct manifest_file *rows;
 	size_t n;

@@ -27,8 +27,9 @@ struct manifest_params {
 
 /* Appends the file to out and describes it in *ret_row: length, spec, content, counts, lowest
  * explicit sequence number of a live entry (SEQ_NONE when there is none), and partition summaries
- * over all entries, whose bounds point into the entries' tuples. Left for the caller: path, seq
- * (SEQ_NONE), first_row_id (ROW_ID_NONE), key metadata. Summaries live in a.
+ * over all entries, whose bounds point into the entries' tuples (none where UUIDs have two orders).
+ * Left for the caller: path, seq (SEQ_NONE), first_row_id (ROW_ID_NONE), key metadata. Summaries
+ * live in a.
  *
  * Of an ADDED entry snapshot_id and seq are written when present; file_seq and first_row_id are
  * always written null, because readers inherit them. EXISTING and DELETED entries must carry

@@ -361,6 +361,7 @@ static bool fresh_id(struct fresh *f, int32_t *ret_id)
 static bool fresh_fields(struct fresh *f, const struct field *from, size_t n,
 			 struct field **ret_fields);
 
+/* Bounded by the depth of `from`. */
 static bool fresh_type(struct fresh *f, const struct type *from, struct type **ret_type)
 {
 	struct type *t = arena_alloc(f->a, sizeof *t);

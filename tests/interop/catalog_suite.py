@@ -164,6 +164,29 @@ def spark(engine, ns):
     return out
 
 
+def audit_base(engine, ns):
+    """The table whose corrupted copies prove the auditor: partitions of every kind of change, vectors, a rewrite."""
+    t = f"{ns}.sp_audit_base"
+    cols = ("CAST(id AS BIGINT) AS id, concat('c', id % 3) AS cat, timestamp_seconds(1700000000 + id * 3600) AS ts, "
+            "cast(id * 1.5 AS decimal(10,2)) AS d, CAST(id AS BIGINT) AS n")
+
+    def insert(lo, hi, more=""):
+        return f"INSERT INTO ice.{t} SELECT /*+ REPARTITION(1) */ {cols}{more} FROM range({lo}, {hi}, 1, 1)"
+
+    engine.sql(
+        f"CREATE TABLE ice.{t} (id BIGINT, cat STRING, ts TIMESTAMP, d DECIMAL(10,2), n BIGINT) USING iceberg "
+        f"PARTITIONED BY (cat, bucket(2, id)) TBLPROPERTIES ({V3.replace(', ' + repr('write.distribution-mode') + '=' + repr('none'), '')})",
+        insert(0, 60), f"DELETE FROM ice.{t} WHERE id % 7 = 1", f"ALTER TABLE ice.{t} ADD PARTITION FIELD days(ts)",
+        f"ALTER TABLE ice.{t} ADD COLUMN extra INT", insert(60, 90, ", 1 AS extra"), f"DELETE FROM ice.{t} WHERE id % 5 = 2",
+        f"ALTER TABLE ice.{t} DROP PARTITION FIELD cat", f"ALTER TABLE ice.{t} RENAME COLUMN n TO m",
+        f"ALTER TABLE ice.{t} DROP COLUMN extra", insert(90, 130), f"UPDATE ice.{t} SET m = -1 WHERE id % 9 = 0",
+        f"DELETE FROM ice.{t} WHERE cat = 'c1' AND id < 20", f"INSERT INTO ice.{t} SELECT 999, null, null, null, null",
+        f"DELETE FROM ice.{t} WHERE id IN (61, 91)",
+        f"CALL ice.system.rewrite_data_files(table => '{t}', options => map('rewrite-all', 'true'), where => 'id < 60')",
+        f"DELETE FROM ice.{t} WHERE id IN (2, 63, 93)")
+    return t
+
+
 # ---- DuckDB: staged creates, transactions/commit, vectors of its own writer
 def duckdb(engine, ns):
     engine.sql(f'CREATE SCHEMA ice."{ns}"')

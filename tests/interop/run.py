@@ -10,6 +10,7 @@ exactly its version. What an engine does not offer is printed with its version, 
 import argparse
 import os
 import re
+import subprocess
 import sys
 import tempfile
 import time
@@ -42,7 +43,8 @@ class Report:
 
 
 class Suite:
-    def __init__(self, uri, engines, folder):
+    def __init__(self, uri, engines, folder, auditing=True):
+        self.auditing, self.proof = auditing, None
         self.uri, self.report, self.folder = uri, Report(), folder
         self.engines = {n: Engine(n, uri, os.path.join(folder, n + ".log")) for n in engines}
         self.tables = []
@@ -133,6 +135,27 @@ class Suite:
                 self.report.fail("auditor", table.name + ": rows", lines)
         print("audit  %d tables, %.1f s" % (len(self.tables), time.monotonic() - began), flush=True)
 
+    def prove_auditor(self, table):
+        """Starts the auditor's own proof beside the rest: corrupted copies of a table, each of which it must see."""
+        log = open(os.path.join(self.folder, "auditor-proof.log"), "w+")
+        self.proof = subprocess.Popen([
+            sys.executable, os.path.join(HERE, "audit/selftest.py"), auditor.metadata_location(self.uri, table)],
+            stdout=log, stderr=log), log
+
+    def end_proof(self):
+        if not self.proof:
+            return
+        process, log = self.proof
+        status = process.wait()
+        log.seek(0)
+        lines = log.read().splitlines()
+        log.close()
+        if status:
+            self.report.fail("auditor", "its own proof", [x for x in lines if not x.startswith("ok")][-20:])
+        else:
+            self.report.count("auditor", "proof")
+            print("ok     auditor: %s" % lines[-1], flush=True)
+
     def version_of(self, name):
         return self.engines[name].version if name in self.engines else "?"
 
@@ -165,17 +188,24 @@ def catalog_part(suite):
     if suite.has("spark", "duckdb") and any(t.name.endswith("sp_plain") for t in made):
         suite.part("spark and duckdb in turn", catalog_suite.across, suite.engines["spark"], suite.engines["duckdb"],
                    ns + "_sp", made)
+    if suite.has("spark"):
+        base = []
+        suite.part("spark's table of every change", lambda: base.append(
+            catalog_suite.audit_base(suite.engines["spark"], ns + "_sp")))
+        if base and suite.auditing:
+            suite.prove_auditor(base[0])
 
 
-def run(suite, parts, audit, rpc):
+def run(suite, parts, rpc):
     if "catalog" in parts:
         catalog_part(suite)
     if "frazil" in parts:
         import frazil_suite
         frazil_suite.run(suite, rpc)
     suite.read_all()
-    if audit:
+    if suite.auditing:
         suite.audit_all()
+        suite.end_proof()
     suite.close()
     return suite.summary()
 
@@ -192,7 +222,7 @@ def main():
     folder = tempfile.mkdtemp(prefix="frazil-interop-")
     print("logs   %s" % folder)
     if a.uri:
-        return run(Suite(a.uri, names, folder), a.parts.split(","), not a.no_audit, a.rpc)
+        return run(Suite(a.uri, names, folder, not a.no_audit), a.parts.split(","), a.rpc)
     os.environ.setdefault("FRAZILD", "build/gcc/frazild")
     from support.daemon import Daemon
     from support.postgres import Postgres
@@ -200,7 +230,7 @@ def main():
     try:
         daemon = Daemon(folder, postgres.database())
         try:
-            status = run(Suite(daemon.uri, names, folder), a.parts.split(","), not a.no_audit, daemon.rpc)
+            status = run(Suite(daemon.uri, names, folder, not a.no_audit), a.parts.split(","), daemon.rpc)
         finally:
             daemon.close()
         return status

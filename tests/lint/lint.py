@@ -113,6 +113,7 @@ UNCHECKED_STATUS = {"err_set"}
 PREFIXES = {
     "err": ("status_",), "json": ("jdoc_", "jval_"), "base": ("",), "strv": ("bytes_",),
     "types": ("type_",), "value": ("tuple_",),
+    "manifest_list": ("manifest_file_",),
     "metadata_apply": ("metadata_",), "metadata_history": ("metadata_",),
 }
 

@@ -28,6 +28,7 @@ def run(*args):
 class Table:
     """A throw-away copy of a table whose files can be rewritten."""
     def __init__(self, metadata):
+        metadata = re.sub('^file:/+', '/', metadata)
         self.old = src = re.sub('^file:/+', '/', json.load(open(metadata))['location'])
         self.dir = tempfile.mkdtemp(prefix='frazil-selftest-') + '/t'
         shutil.copytree(src, self.dir)
@@ -618,4 +619,4 @@ def rest(metadata):
 
 
 if __name__ == '__main__':
-    sys.exit(1 if mutations(sys.argv[1]) else 0)
+    sys.exit(1 if mutations(re.sub('^file:/+', '/', sys.argv[1])) else 0)

@@ -1,0 +1,13 @@
+# The migrations become a table in the binary; the PostgreSQL test program of tests/it.
+PG_MIGRATIONS := $(sort $(wildcard store/pg/migrations/*.sql))
+
+build/%/gen/gen/pg_migrations.h: $(PG_MIGRATIONS) scripts/embed_sql.py
+	@mkdir -p $(@D)
+	$(Q)python3 scripts/embed_sql.py $(PG_MIGRATIONS) > $@
+
+$(B)/store/pg/pgmig.o: $(B)/gen/gen/pg_migrations.h
+$(FZ)/store/pg/pgmig.o: $(FZ)/gen/gen/pg_migrations.h
+
+$(B)/it/%: $(B)/tests/it/%.o $(B)/libfrazild.a
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS_ALL) -o $@ $^ $(LIBS)
