@@ -36,7 +36,10 @@ Spark     spark-sql --packages org.apache.iceberg:iceberg-spark-runtime-4.1_2.13
 TEXT
 }
 
-is_frazil() { curl -fsS -m 5 -o /dev/null "http://$admin/healthz" 2>/dev/null && curl -fsS -m 5 "http://$rest/v1/config" >/dev/null 2>&1; }
+is_frazil() {
+	curl -fsS -m 5 "http://$admin/metrics" 2>/dev/null | grep -q '^frazil_build_info' &&
+		curl -fsS -m 5 -o /dev/null "http://$rest/v1/config" 2>/dev/null
+}
 
 if port_open "${rest##*:}"; then
 	if is_frazil; then

@@ -11,7 +11,7 @@ libzstd-dev libsnappy-dev libuv1-dev libpq-dev libcurl4-openssl-dev libsystemd-d
 python3 python3-venv ca-certificates curl"
 test="$run clang libclang-rt-14-dev check libsubunit-dev libavro-dev git"
 interop="$run openjdk-17-jre-headless maven"
-bench="$interop nginx-light"
+bench="nginx-light wrk"
 
 wanted=
 for part in "${@:-run}"; do
@@ -38,6 +38,7 @@ there() {
 	postgresql-client) command -v psql >/dev/null 2>&1 ;;
 	openjdk-17-jre-headless) java_home >/dev/null ;;
 	maven) command -v mvn >/dev/null 2>&1 ;;
+	wrk) command -v wrk >/dev/null 2>&1 ;;
 	nginx-light) command -v nginx >/dev/null 2>&1 || [ -x /usr/sbin/nginx ] ;;
 	curl | git | make | gcc | clang | pkg-config) command -v "$1" >/dev/null 2>&1 ;;
 	python3) command -v python3 >/dev/null 2>&1 ;;
