@@ -63,6 +63,10 @@ static void answer(struct call *call, int http, const char *type, struct bytes b
 	}
 	call->answered = true;
 	count(call, http);
+	LOG(LOG_DEBUG, "rest.answered",
+	    LOG_WITH(.req = strv_of(call->id_text), .principal = call->principal,
+		     .dur_us = loop_mono_us(&call->app->loop) - call->started_mono_us),
+	    "%s %d", route_name(call->hit.route), http);
 	http_reply(call->req, &r);
 }
 

@@ -31,6 +31,8 @@
 #define RUNS_MAX 8
 /* Idle connections may still send a request this long after the drain began. */
 #define DRAIN_LINGER_US 200000
+/* Slow clients may finish reading an answer or sending a request until this long after it. */
+#define DRAIN_SLOW_US 3000000
 #define BACKLOG 1024
 
 enum req_state { REQ_HEAD, REQ_BODY, REQ_SERVING, REQ_REPLIED };
@@ -46,7 +48,8 @@ struct http {
 	size_t bodies; /* bytes held */
 	bool inside;   /* libmicrohttpd must not be entered from its own callbacks */
 	bool draining, closing;
-	int64_t linger_until_mono_us;
+	int suspended; /* requests that a handler works on */
+	int64_t drain_mono_us;
 	void (*drained)(void *ctx);
 	void *drained_ctx;
 };
@@ -150,6 +153,7 @@ void http_reply(struct http_req *r, const struct http_reply *reply)
 	}
 	if (r->suspended) {
 		r->suspended = false;
+		r->h->suspended--;
 		MHD_resume_connection(r->conn);
 		loop_hook_arm(r->h->o.loop, &r->h->hook);
 	}
@@ -364,6 +368,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *conn, const 
 	if (r->state == REQ_REPLIED)
 		return MHD_YES;
 	r->suspended = true;
+	r->h->suspended++;
 	MHD_suspend_connection(r->conn);
 	return MHD_YES;
 }
@@ -487,7 +492,8 @@ enum status http_new(const struct http_options *o, struct http **ret_http, struc
 static void on_closed(uv_handle_t *handle)
 {
 	struct http *h = handle->data;
-	/* Closes idle connections; no request is left, so none is suspended. */
+	/* Closes what is idle or too slow; none is suspended. */
+	ASSERT(h->suspended == 0);
 	MHD_stop_daemon(h->mhd);
 	h->mhd = NULL;
 	h->drained(h->drained_ctx);
@@ -496,12 +502,14 @@ static void on_closed(uv_handle_t *handle)
 /* Never from inside libmicrohttpd. */
 static void drain_check(struct http *h)
 {
-	if (h->closing || h->stats.requests > 0)
+	if (h->closing || h->suspended > 0)
 		return;
 	int64_t now = loop_mono_us(h->o.loop);
-	if (h->stats.connections > 0 && now < h->linger_until_mono_us) {
-		if (!loop_timer_is_set(&h->timer) || h->timer.due_mono_us > h->linger_until_mono_us)
-			loop_timer_set(h->o.loop, &h->timer, h->linger_until_mono_us);
+	int64_t until =
+		h->drain_mono_us + (h->stats.requests > 0 ? DRAIN_SLOW_US : DRAIN_LINGER_US);
+	if (h->stats.connections > 0 && now < until) {
+		if (!loop_timer_is_set(&h->timer) || h->timer.due_mono_us > until)
+			loop_timer_set(h->o.loop, &h->timer, until);
 		return;
 	}
 	h->closing = true;
@@ -518,7 +526,7 @@ void http_drain(struct http *h, void (*done)(void *ctx), void *ctx)
 	h->draining = true;
 	h->drained = done;
 	h->drained_ctx = ctx;
-	h->linger_until_mono_us = loop_mono_us(h->o.loop) + DRAIN_LINGER_US;
+	h->drain_mono_us = loop_mono_us(h->o.loop);
 	int fd = MHD_quiesce_daemon(h->mhd);
 	if (fd >= 0)
 		close(fd);

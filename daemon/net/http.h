@@ -44,8 +44,9 @@ struct http_stats {
 /* IO when the address cannot be bound (the message names it). */
 MUST_CHECK enum status http_new(const struct http_options *o, struct http **ret_http,
 				struct err *err);
-/* Accepts no more, answers what runs with Connection: close, then calls done once, later, when no
- * request is left and the port is closed. */
+/* Accepts no more, answers what runs with Connection: close, then calls done once, later, when
+ * every handler has replied and the port is closed. Clients that are slow to read their answer or
+ * to send their request are given some seconds. */
 void http_drain(struct http *h, void (*done)(void *ctx), void *ctx);
 /* Only after done. */
 void http_free(struct http *own_h);

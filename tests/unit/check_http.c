@@ -582,6 +582,34 @@ START_TEST(drain)
 }
 END_TEST
 
+static void drain_slow_script(void)
+{
+	int small = 4096;
+	busy_fd = dial();
+	setsockopt(busy_fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+	send_text(busy_fd, "GET /big " HEAD "\r\n");
+	idle_fd = dial();
+	send_text(idle_fd, "POST /a " HEAD "Content-Length: 9\r\n\r\nhalf");
+	while (served < 1)
+		poll(NULL, 0, 1);
+}
+
+/* One client reads nothing, another sends half a body: the drain ends all the same. */
+START_TEST(drain_slow)
+{
+	with_client(drain_slow_script);
+	int64_t began = loop_mono_us(&loop);
+	ck_assert_int_eq(http_stats(http).requests, 2);
+	http_drain(http, on_drained, NULL);
+	loop_run(&loop);
+	ck_assert_int_eq(drained, 1);
+	ck_assert_int_lt(loop_mono_us(&loop) - began, 4500000);
+	ck_assert_int_eq(over, 1);
+	close(idle_fd);
+	close(busy_fd);
+}
+END_TEST
+
 START_TEST(address_in_use)
 {
 	char text[ADDR_TEXT_MAX];
@@ -610,6 +638,7 @@ static Suite *suite(void)
 	tcase_add_test(t, slow_reader);
 	tcase_add_test(t, gone);
 	tcase_add_test(t, drain);
+	tcase_add_test(t, drain_slow);
 	tcase_add_test(t, address_in_use);
 	suite_add_tcase(s, t);
 	t = tcase_create("deadline");
