@@ -10,6 +10,9 @@ $(B)/gen_ini: $(GEN_INI_OBJ)
 gen: $(B)/gen_ini
 	@$(B)/gen_ini > conf/frazild.ini.new && mv conf/frazild.ini.new conf/frazild.ini
 
+# lint fails on a stale file too.
+lint: gen-check
+
 gen-check: $(B)/gen_ini
 	@$(B)/gen_ini | cmp -s - conf/frazild.ini || \
 		{ echo "conf/frazild.ini is stale: run 'make gen'"; exit 1; }
