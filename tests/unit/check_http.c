@@ -548,6 +548,52 @@ START_TEST(slow_reader)
 }
 END_TEST
 
+/* Mutated, cut and reset connections: nothing may be left of them, and others are served. */
+static uint64_t seed = 12345;
+static uint32_t next_random(void)
+{
+	seed = seed * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(seed >> 33);
+}
+
+static void garbage_script(void)
+{
+	static const char template[] =
+		"POST /a " HEAD "Content-Length: 3\r\n\r\nxyzGET /job " HEAD "\r\nPOST /b " HEAD
+		"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\nGET /c?x=%1F " HEAD
+		"Expect: 100-continue\r\n" LAST "\r\n";
+	for (int i = 0; i < 600; i++) {
+		char text[sizeof template];
+		size_t n = sizeof template - 1;
+		memcpy(text, template, sizeof text);
+		for (uint32_t k = next_random() % 5; k > 0; k--)
+			text[next_random() % n] = (char)next_random();
+		if (next_random() % 3 == 0)
+			n = next_random() % n;
+		int fd = dial();
+		size_t half = next_random() % (n + 1);
+		send_all(fd, text, half);
+		send_all(fd, text + half, n - half);
+		struct linger hard = {1, 0};
+		if (next_random() % 2)
+			setsockopt(fd, SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
+		else
+			shutdown(fd, SHUT_WR);
+		if (next_random() % 4 == 0)
+			recv(fd, answer, 100, MSG_DONTWAIT);
+		close(fd);
+	}
+	talk("GET /b " HEAD LAST "\r\n");
+	ck_assert_ptr_nonnull(strstr(answer, "GET /b"));
+}
+
+START_TEST(garbage)
+{
+	with_client(garbage_script);
+	ck_assert_int_gt(served, 100);
+}
+END_TEST
+
 static int idle_fd, busy_fd;
 static void drain_script(void)
 {
@@ -634,6 +680,7 @@ static Suite *suite(void)
 	tcase_add_test(t, bodies);
 	tcase_add_test(t, oversize);
 	tcase_add_test(t, smuggle);
+	tcase_add_test(t, garbage);
 	tcase_add_test(t, crowd);
 	tcase_add_test(t, slow_reader);
 	tcase_add_test(t, gone);
