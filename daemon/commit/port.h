@@ -18,7 +18,8 @@
 #include "proto/commit/sqlport.h"
 
 struct metadata;
-struct manifest;
+struct mlist;
+struct mview;
 struct manifest_file;
 struct requirement;
 struct update;
@@ -46,12 +47,10 @@ typedef uint64_t req_id;
 
 enum read_as {
 	READ_METADATA,	    /* -> own_metadata */
-	READ_MANIFEST_LIST, /* -> own_list */
-	READ_MANIFEST,	    /* -> own_manifest; needs `row` and `metadata` */
+	READ_MANIFEST_LIST, /* -> own_list, by mlist_read */
+	READ_MANIFEST,	    /* -> own_view, by mview_read with `row` and `metadata` */
 	READ_VECTOR,	    /* framed blob at offset, length -> own_vector */
 };
-
-struct manifest_list; /* decoded list, refcounted (daemon/commit/index.h) */
 
 struct read_effect {
 	enum read_as as;
@@ -66,8 +65,8 @@ struct read_effect {
 struct read_result {
 	struct err err; /* ST_NOT_FOUND, ST_CORRUPT, ST_IO, ST_LIMIT … */
 	struct metadata *own_metadata;
-	struct manifest_list *own_list;
-	struct manifest *own_manifest;
+	struct mlist *own_list; /* objects.h */
+	struct mview *own_view;
 	struct bitmap64 *own_vector;
 };
 

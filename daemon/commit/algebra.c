@@ -1,0 +1,241 @@
+#include "daemon/commit/algebra.h"
+
+#include "proto/iceberg/metadata.h"
+
+struct located algebra_locate(struct mview *const *views, size_t n, struct strv path)
+{
+	struct located l = {0};
+	for (size_t i = 0; i < n; i++) {
+		const struct manifest_entry *e = mview_find(views[i], path);
+		if (!e)
+			continue;
+		if (views[i]->m->content == MANIFEST_DATA) {
+			l.data_view = views[i];
+			l.data = e;
+		} else {
+			l.dv_view = views[i];
+			l.dv = e;
+			l.n_dvs++;
+		}
+	}
+	return l;
+}
+
+/* The only path that a position delete file can hold, by its reference or by equal bounds of its
+ * path column; p NULL when it may hold several. */
+static struct strv single_path(const struct content_file *f)
+{
+	if (f->referenced_data_file.p)
+		return f->referenced_data_file;
+	struct strv lower = {NULL, 0};
+	for (size_t i = 0; i < f->n_lower; i++)
+		if (f->lower[i].field_id == FIELD_ID_DELETE_FILE_PATH)
+			lower = bytes_strv(f->lower[i].b);
+	for (size_t i = 0; i < f->n_upper; i++)
+		if (f->upper[i].field_id == FIELD_ID_DELETE_FILE_PATH && lower.p &&
+		    strv_eq(lower, bytes_strv(f->upper[i].b)))
+			return lower;
+	return (struct strv){NULL, 0};
+}
+
+enum status algebra_legacy(struct mview *const *views, size_t n, const struct manifest_entry *data,
+			   struct err *err)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (!views[i]->n_legacy)
+			continue;
+		const struct manifest *m = views[i]->m;
+		for (size_t k = 0; k < m->n; k++) {
+			const struct manifest_entry *e = &m->entries[k];
+			if (e->status == ENTRY_DELETED || content_file_is_dv(&e->file) ||
+			    e->file.content != CONTENT_POSITION_DELETES || e->seq < data->seq)
+				continue;
+			struct strv only = single_path(&e->file);
+			bool applies = only.p ? strv_eq(only, data->file.path)
+					      : e->file.spec_id == data->file.spec_id &&
+							tuple_eq(&e->file.partition,
+								 &data->file.partition);
+			if (!applies)
+				continue;
+			enum status st = err_set(err, ST_LEGACY_DELETES, "deletes.data_file",
+						 "position delete file %.*s may apply to this data file",
+						 STRV_ARG(e->file.path));
+			err_detail(err, "data file %.*s", STRV_ARG(data->file.path));
+			return st;
+		}
+	}
+	return ST_OK;
+}
+
+static size_t slot(int ref, struct strv path)
+{
+	return (size_t)(bytes_hash(strv_bytes(path)) + (uint64_t)ref) % 64;
+}
+
+struct plan_file *algebra_file(const struct plan *p, int ref, struct strv path)
+{
+	struct plan_file *f = p->files[slot(ref, path)];
+	while (f && (f->ref != ref || !strv_eq(f->path, path)))
+		f = f->next;
+	return f;
+}
+
+/* The plan's state of a data file, made from the head on first use. */
+static enum cache_answer state_of(struct plan *p, int ref, struct strv path, struct cache *c,
+				  struct needs *needs, struct plan_file **ret_f, struct err *err)
+{
+	struct plan_file *f = algebra_file(p, ref, path);
+	if (f) {
+		*ret_f = f;
+		return CACHE_HAVE;
+	}
+	const struct plan_ref *r = &p->refs[ref];
+	struct located l = algebra_locate(r->views, r->list ? r->list->l.n : 0, path);
+	struct vec *base = NULL;
+	if (l.dv && l.n_dvs == 1) {
+		enum cache_answer ans = cache_vec(c, &l.dv->file, needs, &base, err);
+		if (ans != CACHE_HAVE)
+			return ans;
+	}
+	f = arena_calloc(&p->arena, 1, sizeof *f);
+	if (!f) {
+		err_set(err, ST_LIMIT, "", "the plan's memory limit is reached");
+		return CACHE_FAIL;
+	}
+	*f = (struct plan_file){.ref = ref,
+				.path = path,
+				.data_view = l.data_view,
+				.data = l.data,
+				.dv_view = l.dv_view,
+				.dv = l.dv,
+				.lane = -1,
+				.frozen = -1};
+	if (base) {
+		if (p->n_vecs == p->cap_vecs) {
+			p->cap_vecs = p->cap_vecs ? p->cap_vecs * 2 : 8;
+			p->vecs = base_realloc_array(p->vecs, p->cap_vecs, sizeof *p->vecs);
+		}
+		p->vecs[p->n_vecs++] = vec_ref(base);
+		f->base = base;
+		f->now = plan_own_set(p, bitmap64_clone(base->set));
+	} else {
+		f->now = plan_own_set(p, bitmap64_new());
+	}
+	f->next = p->files[slot(ref, path)];
+	p->files[slot(ref, path)] = f;
+	*ret_f = f;
+	return CACHE_HAVE;
+}
+
+/* More than one vector is left by a foreign commit; deletes on such a file are refused. */
+static bool two_vectors(const struct plan *p, int ref, struct strv path)
+{
+	const struct plan_ref *r = &p->refs[ref];
+	return algebra_locate(r->views, r->list ? r->list->l.n : 0, path).n_dvs > 1;
+}
+
+static enum status refuse(struct plan_txn *t, enum status st, const char *what, struct strv path)
+{
+	err_set(&t->reject, st, "deletes.data_file", "%s: %.*s", what, STRV_ARG(path));
+	return st;
+}
+
+/* Whether every position that somebody else deleted since the read snapshot was deleted for good.
+ * What is not known counts as moved. */
+static bool all_dead(const struct plan *p, int ref, const struct plan_txn *t,
+		     const struct plan_file *f, const struct bitmap64 *positions)
+{
+	const struct reflog *log = p->refs[ref].log;
+	if (!reflog_knows(log, t->read_snapshot))
+		return false;
+	const struct bitmap64 *moved = reflog_moved_of(log, f->path);
+	if (moved && bitmap64_common(moved, positions) > 0)
+		return false;
+	return !f->moved || bitmap64_common(f->moved, positions) == 0;
+}
+
+static enum cache_answer check_one(struct plan *p, int ref, struct plan_txn *t,
+				   struct plan_delete *d, struct cache *c, struct needs *needs,
+				   struct err *err)
+{
+	struct plan_file *f;
+	enum cache_answer ans = state_of(p, ref, d->data_file, c, needs, &f, err);
+	if (ans != CACHE_HAVE)
+		return ans;
+	if (!f->data) {
+		/* Gone from the ref. When it left because every row was deleted, deleting some of
+		 * them again changes nothing. */
+		if (d->dead && reflog_was_emptied(p->refs[ref].log, d->data_file) &&
+		    all_dead(p, ref, t, f, d->positions)) {
+			d->deleted = 0;
+			d->overlap = (int64_t)bitmap64_cardinality(d->positions);
+			return CACHE_HAVE;
+		}
+		refuse(t, ST_FILE_GONE, "data file is no longer in the ref", d->data_file);
+		return CACHE_HAVE;
+	}
+	if (two_vectors(p, ref, d->data_file)) {
+		refuse(t, ST_TABLE_INCONSISTENT, "data file has two vectors", d->data_file);
+		return CACHE_HAVE;
+	}
+	const struct plan_ref *r = &p->refs[ref];
+	if (algebra_legacy(r->views, r->list->l.n, f->data, &t->reject) != ST_OK)
+		return CACHE_HAVE;
+	uint64_t max;
+	if (bitmap64_max(d->positions, &max) && max >= (uint64_t)f->data->file.record_count) {
+		refuse(t, ST_POSITION_RANGE, "position is not below the record count of",
+		       d->data_file);
+		return CACHE_HAVE;
+	}
+	uint64_t common = bitmap64_common(f->now, d->positions);
+	d->overlap = (int64_t)common;
+	d->deleted = (int64_t)(bitmap64_cardinality(d->positions) - common);
+	if (common == 0)
+		return CACHE_HAVE;
+	if (!d->dead)
+		refuse(t, ST_WRITE_WRITE, "a row to change was changed or deleted in", d->data_file);
+	else if (!all_dead(p, ref, t, f, d->positions))
+		refuse(t, ST_ROW_MOVED, "a row to delete was moved out of", d->data_file);
+	return CACHE_HAVE;
+}
+
+enum cache_answer algebra_apply(struct plan *p, int ref, struct plan_txn *t, bool dry,
+				struct cache *c, struct needs *needs, struct err *err)
+{
+	bool waiting = false;
+	for (size_t i = 0; i < t->n_deletes; i++) {
+		if (dry) {
+			/* Only to learn which vectors are missing, all at once. */
+			struct plan_file *f;
+			enum cache_answer ans =
+				state_of(p, ref, t->deletes[i].data_file, c, needs, &f, err);
+			if (ans == CACHE_FAIL)
+				return ans;
+			waiting |= ans == CACHE_WAIT;
+			continue;
+		}
+		enum cache_answer ans = check_one(p, ref, t, &t->deletes[i], c, needs, err);
+		if (ans != CACHE_HAVE)
+			return ans;
+		if (t->reject.st != ST_OK)
+			return CACHE_HAVE;
+	}
+	if (dry)
+		return waiting ? CACHE_WAIT : CACHE_HAVE;
+	for (size_t i = 0; i < t->n_deletes; i++) {
+		const struct plan_delete *d = &t->deletes[i];
+		struct plan_file *f = algebra_file(p, ref, d->data_file);
+		ASSERT(f != NULL);
+		if (!f->data || d->deleted == 0)
+			continue;
+		if (bitmap64_union(f->now, &d->positions, 1, &t->reject) != ST_OK)
+			ASSERT(!"positions below a record count always fit");
+		if (d->dead)
+			continue;
+		if (!f->moved)
+			f->moved = plan_own_set(p, bitmap64_new());
+		if (bitmap64_union(f->moved, &d->positions, 1, &t->reject) != ST_OK)
+			ASSERT(!"positions below a record count always fit");
+	}
+	return CACHE_HAVE;
+}

@@ -1,0 +1,33 @@
+/* Deletions by row position: finding the data file on a ref, and what a position means when others
+ * have deleted or moved the same row. */
+#ifndef DAEMON_COMMIT_ALGEBRA_H
+#define DAEMON_COMMIT_ALGEBRA_H
+
+#include "daemon/commit/plan.h"
+
+/* A data file and its vector in one snapshot. */
+struct located {
+	const struct mview *data_view;
+	const struct manifest_entry *data; /* NULL: not in the snapshot */
+	const struct mview *dv_view;
+	const struct manifest_entry *dv; /* NULL: no vector */
+	size_t n_dvs;			 /* more than one: the snapshot is inconsistent */
+};
+struct located algebra_locate(struct mview *const *views, size_t n, struct strv path);
+
+/* ST_LEGACY_DELETES when a position delete file that is no vector may apply to the data file
+ * (spec, "Scan Planning": sequence number, and scope by referenced file, path bounds or spec and
+ * partition). */
+MUST_CHECK enum status algebra_legacy(struct mview *const *views, size_t n,
+				      const struct manifest_entry *data, struct err *err);
+
+/* The plan's state of a data file, NULL when no deletion has named it. */
+struct plan_file *algebra_file(const struct plan *p, int ref, struct strv path);
+
+/* Checks every deletion of the transaction against the plan's state of the ref and, when all hold,
+ * applies them. CACHE_WAIT: vectors are missing. CACHE_FAIL with err: unreadable head. Otherwise
+ * t->reject says why not, or the plan's files now hold the deletions. */
+enum cache_answer algebra_apply(struct plan *p, int ref, struct plan_txn *t, bool dry,
+				struct cache *c, struct needs *needs, struct err *err);
+
+#endif

@@ -1,0 +1,329 @@
+#include "daemon/commit/cache.h"
+
+#include "proto/iceberg/metadata.h"
+
+enum item_state { ITEM_MISSING, ITEM_READING, ITEM_READY, ITEM_FAILED };
+
+struct cache_item {
+	struct cache_item *next; /* hash chain */
+	struct list lru;	 /* on the cache's list in every state; head = used last */
+	struct list waiters;
+	enum item_state state;
+	struct strv path; /* owned, with a NUL */
+	struct read_effect read;
+	struct mlist *row_owner;
+	struct metadata *meta;
+	struct err err;
+	size_t bytes;
+	struct mlist *list;
+	struct mview *view;
+	struct vec *vec;
+};
+
+struct cache {
+	struct cache_item **buckets;
+	size_t n_buckets, n_items;
+	struct list lru;
+	size_t bytes, max_bytes;
+};
+
+struct cache *cache_new(size_t max_bytes)
+{
+	struct cache *c = base_calloc(1, sizeof *c);
+	c->n_buckets = 256;
+	c->buckets = base_calloc(c->n_buckets, sizeof *c->buckets);
+	c->max_bytes = max_bytes;
+	list_init(&c->lru);
+	return c;
+}
+
+void cache_set_budget(struct cache *c, size_t max_bytes)
+{
+	c->max_bytes = max_bytes;
+}
+
+size_t cache_bytes(const struct cache *c)
+{
+	return c->bytes;
+}
+
+static size_t bucket_of(const struct cache *c, enum read_as as, struct strv path, int64_t offset)
+{
+	uint64_t h = bytes_hash(strv_bytes(path));
+	h = (h ^ (uint64_t)offset ^ (uint64_t)as << 56) * 1099511628211u;
+	return (size_t)(h >> 7) & (c->n_buckets - 1);
+}
+
+static void drop_value(struct cache *c, struct cache_item *it)
+{
+	mlist_unref(it->list);
+	mview_unref(it->view);
+	vec_unref(it->vec);
+	mlist_unref(it->row_owner);
+	metadata_unref(it->meta);
+	it->list = NULL;
+	it->view = NULL;
+	it->vec = NULL;
+	it->row_owner = NULL;
+	it->meta = NULL;
+	c->bytes -= it->bytes;
+	it->bytes = 0;
+}
+
+static void free_item(struct cache *c, struct cache_item *it)
+{
+	size_t at = bucket_of(c, it->read.as, it->path, it->read.offset);
+	struct cache_item **p = &c->buckets[at];
+	while (*p != it)
+		p = &(*p)->next;
+	*p = it->next;
+	c->n_items--;
+	drop_value(c, it);
+	list_remove(&it->lru);
+	base_free((char *)(uintptr_t)it->path.p);
+	base_free(it);
+}
+
+void cache_free(struct cache *own_c)
+{
+	if (!own_c)
+		return;
+	LIST_FOR (n, tmp, &own_c->lru)
+		free_item(own_c, LIST_ITEM(n, struct cache_item, lru));
+	base_free(own_c->buckets);
+	base_free(own_c);
+}
+
+static void grow(struct cache *c)
+{
+	size_t n = c->n_buckets * 2;
+	struct cache_item **old = c->buckets;
+	size_t n_old = c->n_buckets;
+	c->buckets = base_calloc(n, sizeof *c->buckets);
+	c->n_buckets = n;
+	for (size_t i = 0; i < n_old; i++)
+		while (old[i]) {
+			struct cache_item *it = old[i];
+			old[i] = it->next;
+			size_t at = bucket_of(c, it->read.as, it->path, it->read.offset);
+			it->next = c->buckets[at];
+			c->buckets[at] = it;
+		}
+	base_free(old);
+}
+
+static struct cache_item *item_of(struct cache *c, enum read_as as, struct strv path,
+				  int64_t offset)
+{
+	size_t at = bucket_of(c, as, path, offset);
+	for (struct cache_item *it = c->buckets[at]; it; it = it->next)
+		if (it->read.as == as && it->read.offset == offset && strv_eq(it->path, path)) {
+			list_remove(&it->lru);
+			list_push_front(&c->lru, &it->lru);
+			return it;
+		}
+	struct cache_item *it = base_calloc(1, sizeof *it);
+	char *p = base_alloc(path.n + 1);
+	if (path.n)
+		memcpy(p, path.p, path.n);
+	p[path.n] = 0;
+	it->path = (struct strv){p, path.n};
+	it->read = (struct read_effect){.as = as, .path = it->path, .offset = offset, .length = -1};
+	list_init(&it->lru);
+	list_init(&it->waiters);
+	if (c->n_items >= c->n_buckets)
+		grow(c);
+	at = bucket_of(c, as, path, offset);
+	it->next = c->buckets[at];
+	c->buckets[at] = it;
+	c->n_items++;
+	list_push_front(&c->lru, &it->lru);
+	return it;
+}
+
+static void need(struct needs *needs, struct cache_item *it)
+{
+	for (size_t i = 0; i < needs->n; i++)
+		if (needs->v[i] == it)
+			return;
+	if (needs->n == needs->cap) {
+		needs->cap = needs->cap ? needs->cap * 2 : 8;
+		needs->v = base_realloc_array(needs->v, needs->cap, sizeof *needs->v);
+	}
+	needs->v[needs->n++] = it;
+}
+
+void needs_fini(struct needs *n)
+{
+	base_free(n->v);
+	*n = (struct needs){0};
+}
+
+static enum cache_answer answer(struct cache_item *it, struct needs *needs, struct err *err)
+{
+	switch (it->state) {
+	case ITEM_READY:
+		return CACHE_HAVE;
+	case ITEM_FAILED:
+		/* Told once; whoever asks again means a new attempt. */
+		*err = it->err;
+		it->state = ITEM_MISSING;
+		return CACHE_FAIL;
+	case ITEM_MISSING:
+	case ITEM_READING:
+		break;
+	}
+	need(needs, it);
+	return CACHE_WAIT;
+}
+
+enum cache_answer cache_list(struct cache *c, struct strv path, struct needs *needs,
+			     struct mlist **ret_l, struct err *err)
+{
+	struct cache_item *it = item_of(c, READ_MANIFEST_LIST, path, 0);
+	enum cache_answer ans = answer(it, needs, err);
+	if (ans == CACHE_HAVE)
+		*ret_l = it->list;
+	return ans;
+}
+
+enum cache_answer cache_view(struct cache *c, struct mlist *list, const struct manifest_file *row,
+			     struct metadata *meta, struct needs *needs, struct mview **ret_v,
+			     struct err *err)
+{
+	/* What an entry inherits comes from its row, and rows of one path may differ between
+	 * branches in first-row-id alone: that number is part of the identity. */
+	struct cache_item *it = item_of(c, READ_MANIFEST, row->path, row->first_row_id);
+	enum cache_answer ans = answer(it, needs, err);
+	if (ans == CACHE_HAVE) {
+		*ret_v = it->view;
+	} else if (ans == CACHE_WAIT && it->state == ITEM_MISSING) {
+		mlist_unref(it->row_owner);
+		metadata_unref(it->meta);
+		it->row_owner = mlist_ref(list);
+		it->meta = metadata_ref(meta);
+		it->read.row = row;
+		it->read.metadata = it->meta;
+		it->read.length = row->length;
+	}
+	return ans;
+}
+
+enum cache_answer cache_vec(struct cache *c, const struct content_file *dv, struct needs *needs,
+			    struct vec **ret_v, struct err *err)
+{
+	struct cache_item *it = item_of(c, READ_VECTOR, dv->path, dv->content_offset);
+	enum cache_answer ans = answer(it, needs, err);
+	if (ans == CACHE_HAVE) {
+		*ret_v = it->vec;
+	} else if (ans == CACHE_WAIT && it->state == ITEM_MISSING) {
+		it->read.length = dv->content_size;
+		it->read.cardinality = dv->record_count;
+	}
+	return ans;
+}
+
+static void ready(struct cache *c, struct cache_item *it, size_t bytes)
+{
+	it->state = ITEM_READY;
+	it->bytes = bytes;
+	c->bytes += bytes;
+}
+
+void cache_put_list(struct cache *c, struct strv path, struct mlist *l)
+{
+	struct cache_item *it = item_of(c, READ_MANIFEST_LIST, path, 0);
+	if (it->state != ITEM_MISSING && it->state != ITEM_FAILED)
+		return;
+	it->list = mlist_ref(l);
+	ready(c, it, l->arena.used);
+}
+
+void cache_put_view(struct cache *c, struct strv path, int64_t first_row_id, struct mview *v)
+{
+	struct cache_item *it = item_of(c, READ_MANIFEST, path, first_row_id);
+	if (it->state != ITEM_MISSING && it->state != ITEM_FAILED)
+		return;
+	it->view = mview_ref(v);
+	ready(c, it, mview_memory(v));
+}
+
+void cache_put_vec(struct cache *c, struct strv path, int64_t offset, struct vec *v)
+{
+	struct cache_item *it = item_of(c, READ_VECTOR, path, offset);
+	if (it->state != ITEM_MISSING && it->state != ITEM_FAILED)
+		return;
+	it->vec = vec_ref(v);
+	ready(c, it, bitmap64_memory(v->set));
+}
+
+bool cache_item_begin(struct cache_item *it)
+{
+	if (it->state != ITEM_MISSING)
+		return false;
+	it->state = ITEM_READING;
+	return true;
+}
+
+const struct read_effect *cache_item_read(const struct cache_item *it)
+{
+	return &it->read;
+}
+
+struct list *cache_item_waiters(struct cache_item *it)
+{
+	return &it->waiters;
+}
+
+void cache_item_done(struct cache *c, struct cache_item *it, struct read_result *res)
+{
+	ASSERT(it->state == ITEM_READING);
+	if (res->err.st != ST_OK) {
+		it->state = ITEM_FAILED;
+		it->err = res->err;
+	} else {
+		switch (it->read.as) {
+		case READ_MANIFEST_LIST:
+			it->list = res->own_list;
+			res->own_list = NULL;
+			ready(c, it, it->list->arena.used);
+			break;
+		case READ_MANIFEST:
+			it->view = res->own_view;
+			res->own_view = NULL;
+			ready(c, it, mview_memory(it->view));
+			break;
+		case READ_VECTOR:
+			it->vec = vec_new(res->own_vector);
+			res->own_vector = NULL;
+			ready(c, it, bitmap64_memory(it->vec->set));
+			break;
+		case READ_METADATA:
+			ASSERT(!"metadata is not cached here");
+		}
+	}
+	/* The row is no longer needed: a decoded manifest borrows nothing from it. */
+	mlist_unref(it->row_owner);
+	metadata_unref(it->meta);
+	it->row_owner = NULL;
+	it->meta = NULL;
+	it->read.row = NULL;
+	it->read.metadata = NULL;
+}
+
+void cache_trim(struct cache *c)
+{
+	if (c->bytes <= c->max_bytes)
+		return;
+	for (struct list *n = c->lru.prev, *prev; n != &c->lru; n = prev) {
+		prev = n->prev;
+		struct cache_item *it = LIST_ITEM(n, struct cache_item, lru);
+		bool pinned = (it->list && it->list->refs > 1) || (it->view && it->view->refs > 1) ||
+			      (it->vec && it->vec->refs > 1);
+		if (it->state == ITEM_READING || pinned || !list_empty(&it->waiters))
+			continue;
+		free_item(c, it);
+		if (c->bytes <= c->max_bytes)
+			return;
+	}
+}

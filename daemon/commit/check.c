@@ -1,0 +1,273 @@
+#include "daemon/commit/check.h"
+
+#include "proto/iceberg/metadata.h"
+#include "proto/iceberg/partition.h"
+
+static enum status full(struct err *err)
+{
+	return err_set(err, ST_TOO_LARGE, "", "the transaction exceeds the memory limit");
+}
+
+/* Scheme and double slashes differ between writers of one local file ("file:/a", "file:///a"), so
+ * roots are compared by what follows them; the path itself is never rewritten. */
+static struct strv bare(struct strv p)
+{
+	if (!strv_starts(p, STRV("file:")))
+		return p;
+	p = strv_sub(p, 5, p.n);
+	size_t i = 0;
+	while (i < p.n && p.p[i] == '/')
+		i++;
+	return i ? strv_sub(p, i - 1, p.n) : p;
+}
+
+static bool beneath(struct strv path, struct strv root)
+{
+	struct strv p = bare(path), r = bare(root);
+	while (r.n > 1 && r.p[r.n - 1] == '/')
+		r.n--;
+	return r.n > 0 && p.n > r.n + 1 && strv_starts(p, r) && p.p[r.n] == '/';
+}
+
+static bool has_dots(struct strv p)
+{
+	size_t from = 0;
+	for (size_t i = 0; i <= p.n; i++) {
+		if (i < p.n && p.p[i] != '/')
+			continue;
+		struct strv part = strv_sub(p, from, i);
+		if (strv_eq(part, STRV("..")) || strv_eq(part, STRV(".")))
+			return true;
+		from = i + 1;
+	}
+	return false;
+}
+
+static enum status check_path(const struct metadata *m, struct strv path, struct err *err)
+{
+	if (path.n == 0)
+		return err_set(err, ST_BAD_REQUEST, "path", "the path is empty");
+	struct strv data = metadata_property(m, "write.data.path");
+	bool ok = beneath(path, metadata_location(m)) || (data.p && beneath(path, data));
+	if (!ok || has_dots(path))
+		return err_set(err, ST_PATH_OUTSIDE, "path",
+			       "the path is not beneath the table's location or write.data.path");
+	return ST_OK;
+}
+
+static enum status check_tuple(const struct metadata *m, const struct rpc_data_file *in,
+			       struct arena *a, struct content_file *f, struct err *err)
+{
+	const struct partition_spec *spec = metadata_spec_by_id(m, in->spec_id);
+	if (!spec)
+		return err_set(err, ST_SPEC_UNKNOWN, "spec_id",
+			       "partition spec %d is not in the table", in->spec_id);
+	for (size_t i = 0; i < spec->n; i++)
+		if (spec->fields[i].transform.kind == TRANSFORM_UNKNOWN)
+			return err_set(err, ST_UNSUPPORTED, "spec_id",
+				       "partition spec %d has an unknown transform", in->spec_id);
+	if (in->n_partition != spec->n)
+		return err_set(err, ST_TUPLE_MISMATCH, "partition",
+			       "%zu values for a spec of %zu fields", in->n_partition, spec->n);
+	struct field *types;
+	enum status st = partition_type(spec, metadata_schema(m), a, &types, err);
+	if (st != ST_OK)
+		return st;
+	f->partition.n = spec->n;
+	f->partition.v = arena_calloc(a, spec->n ? spec->n : 1, sizeof *f->partition.v);
+	if (!f->partition.v)
+		return full(err);
+	for (size_t i = 0; i < spec->n; i++) {
+		const struct rpc_partition_value *v = &in->partition[i];
+		if (v->field_id != spec->fields[i].field_id) {
+			st = err_set(err, ST_TUPLE_MISMATCH, "field_id",
+				     "the spec's field here is %d, not %d",
+				     spec->fields[i].field_id, v->field_id);
+		} else if (!v->has_value || spec->fields[i].transform.kind == TRANSFORM_VOID) {
+			if (v->has_value)
+				st = err_set(err, ST_TUPLE_MISMATCH, "value",
+					     "a void field is always null");
+			f->partition.v[i] = VALUE_NULL;
+		} else {
+			st = value_read(types[i].type, v->value, false, ST_TUPLE_MISMATCH, a,
+					&f->partition.v[i], err);
+		}
+		if (st != ST_OK) {
+			err_prefix(err, "partition[%zu]", i);
+			return st;
+		}
+	}
+	return ST_OK;
+}
+
+static bool known_column(const struct schema *s, int32_t id)
+{
+	return id == FIELD_ID_ROW_ID || id == FIELD_ID_LAST_UPDATED_SEQ || schema_find(s, id);
+}
+
+static enum status copy_metrics(const struct schema *s, const struct rpc_metric *in, size_t n,
+				const char *name, struct arena *a, struct metric **ret_v,
+				size_t *ret_n, struct err *err)
+{
+	struct metric *v = arena_calloc(a, n ? n : 1, sizeof *v);
+	if (!v)
+		return full(err);
+	for (size_t i = 0; i < n; i++) {
+		const char *what = NULL;
+		if (!known_column(s, in[i].field_id))
+			what = "names no column of the schema";
+		else if (in[i].value < 0)
+			what = "is negative";
+		for (size_t k = 0; k < i && !what; k++)
+			if (v[k].field_id == in[i].field_id)
+				what = "stands twice";
+		if (what) {
+			enum status st = err_set(err, ST_METRICS_INVALID, name,
+						 "metric of column %d %s", in[i].field_id, what);
+			err_prefix(err, "%s[%zu]", name, i);
+			return st;
+		}
+		v[i] = (struct metric){in[i].field_id, in[i].value};
+	}
+	*ret_v = v;
+	*ret_n = n;
+	return ST_OK;
+}
+
+static enum status copy_bounds(const struct schema *s, const struct rpc_bound *in, size_t n,
+			       const char *name, struct arena *a, struct bound **ret_v,
+			       size_t *ret_n, struct err *err)
+{
+	struct bound *v = arena_calloc(a, n ? n : 1, sizeof *v);
+	if (!v)
+		return full(err);
+	for (size_t i = 0; i < n; i++) {
+		const struct schema_node *node = schema_find(s, in[i].field_id);
+		const char *what = NULL;
+		bool lineage = in[i].field_id == FIELD_ID_ROW_ID ||
+			       in[i].field_id == FIELD_ID_LAST_UPDATED_SEQ;
+		if (!node && !lineage)
+			what = "names no column of the schema";
+		else if (lineage ? in[i].value.n != 8 : !value_valid(node->type, in[i].value))
+			what = "does not decode as the column's type";
+		for (size_t k = 0; k < i && !what; k++)
+			if (v[k].field_id == in[i].field_id)
+				what = "stands twice";
+		if (what) {
+			enum status st = err_set(err, ST_METRICS_INVALID, "", "bound of column %d %s",
+						 in[i].field_id, what);
+			err_prefix(err, "%s[%zu]", name, i);
+			return st;
+		}
+		v[i].field_id = in[i].field_id;
+		if (!arena_bytes(a, in[i].value, &v[i].b))
+			return full(err);
+	}
+	*ret_v = v;
+	*ret_n = n;
+	return ST_OK;
+}
+
+static enum status check_metrics(const struct schema *s, const struct rpc_data_file *in,
+				 struct arena *a, struct content_file *f, struct err *err)
+{
+	enum status st = copy_metrics(s, in->column_sizes, in->n_column_sizes, "column_sizes", a,
+				      &f->column_sizes, &f->n_column_sizes, err);
+	if (st == ST_OK)
+		st = copy_metrics(s, in->value_counts, in->n_value_counts, "value_counts", a,
+				  &f->value_counts, &f->n_value_counts, err);
+	if (st == ST_OK)
+		st = copy_metrics(s, in->null_counts, in->n_null_counts, "null_counts", a,
+				  &f->null_counts, &f->n_null_counts, err);
+	if (st == ST_OK)
+		st = copy_metrics(s, in->nan_counts, in->n_nan_counts, "nan_counts", a,
+				  &f->nan_counts, &f->n_nan_counts, err);
+	if (st == ST_OK)
+		st = copy_bounds(s, in->lower_bounds, in->n_lower_bounds, "lower_bounds", a,
+				 &f->lower, &f->n_lower, err);
+	if (st == ST_OK)
+		st = copy_bounds(s, in->upper_bounds, in->n_upper_bounds, "upper_bounds", a,
+				 &f->upper, &f->n_upper, err);
+	return st;
+}
+
+static enum status check_counts(const struct metadata *m, const struct rpc_data_file *in,
+				struct err *err)
+{
+	if (in->record_count <= 0)
+		return err_set(err, ST_BAD_REQUEST, "record_count", "must be positive");
+	if (in->file_size <= 0)
+		return err_set(err, ST_BAD_REQUEST, "file_size", "must be positive");
+	if (in->new_row_count < 0 || in->new_row_count > in->record_count)
+		return err_set(err, ST_ROW_IDS, "new_row_count",
+			       "must lie between 0 and record_count");
+	if (in->updated_row_count < 0 || in->updated_row_count > in->record_count)
+		return err_set(err, ST_ROW_IDS, "updated_row_count",
+			       "must lie between 0 and record_count");
+	if (!in->has_row_ids &&
+	    (in->new_row_count != in->record_count || in->updated_row_count > 0))
+		return err_set(err, ST_ROW_IDS, "new_row_count",
+			       "without the column _row_id every row is new");
+	if (in->has_row_ids && in->new_row_count + in->updated_row_count > in->record_count)
+		return err_set(err, ST_ROW_IDS, "updated_row_count",
+			       "new and updated rows exceed record_count");
+	if (in->has_row_ids && metadata_format_version(m) < 3)
+		return err_set(err, ST_ROW_IDS, "has_row_ids", "row ids need format version 3");
+	for (size_t i = 0; i < in->n_split_offsets; i++)
+		if (in->split_offsets[i] < 0 || in->split_offsets[i] >= in->file_size ||
+		    (i && in->split_offsets[i] <= in->split_offsets[i - 1]))
+			return err_set(err, ST_BAD_REQUEST, "split_offsets",
+				       "must rise and lie inside the file");
+	return ST_OK;
+}
+
+static bool format_known(struct strv f)
+{
+	return strv_ieq(f, STRV("PARQUET")) || strv_ieq(f, STRV("ORC")) ||
+	       strv_ieq(f, STRV("AVRO"));
+}
+
+enum status check_data_file(const struct metadata *m, const struct rpc_data_file *in,
+			    struct arena *a, struct content_file *ret_f, struct err *err)
+{
+	struct content_file f = content_file_empty();
+	f.content = CONTENT_DATA;
+	f.spec_id = in->spec_id;
+	f.record_count = in->record_count;
+	f.file_size = in->file_size;
+	if (metadata_encryption_key_id(m).p)
+		return err_set(err, ST_ENCRYPTED, "", "the table is encrypted");
+	enum status st = check_path(m, in->path, err);
+	if (st != ST_OK)
+		return st;
+	if (!format_known(in->format))
+		return err_set(err, ST_UNSUPPORTED, "format", "must be PARQUET, ORC or AVRO");
+	const struct schema *s = metadata_schema_by_id(m, in->schema_id);
+	if (!s)
+		return err_set(err, ST_SCHEMA_UNKNOWN, "schema_id", "schema %d is not in the table",
+			       in->schema_id);
+	st = check_counts(m, in, err);
+	if (st == ST_OK)
+		st = check_tuple(m, in, a, &f, err);
+	if (st == ST_OK)
+		st = check_metrics(s, in, a, &f, err);
+	if (st != ST_OK)
+		return st;
+	if (in->has_sort_order_id) {
+		if (!metadata_sort_order_by_id(m, in->sort_order_id))
+			return err_set(err, ST_BAD_REQUEST, "sort_order_id",
+				       "sort order %d is not in the table", in->sort_order_id);
+		f.sort_order_id = in->sort_order_id;
+	}
+	f.n_split_offsets = in->n_split_offsets;
+	f.split_offsets = arena_calloc(a, in->n_split_offsets ? in->n_split_offsets : 1,
+				       sizeof *f.split_offsets);
+	if (!f.split_offsets || !arena_strv(a, in->path, &f.path) ||
+	    !arena_strv(a, in->format, &f.format))
+		return full(err);
+	if (in->n_split_offsets)
+		memcpy(f.split_offsets, in->split_offsets,
+		       in->n_split_offsets * sizeof *f.split_offsets);
+	*ret_f = f;
+	return ST_OK;
+}

@@ -1,0 +1,17 @@
+/* What must hold of a data file that a worker staged, against the table it is staged for. */
+#ifndef DAEMON_COMMIT_CHECK_H
+#define DAEMON_COMMIT_CHECK_H
+
+#include "proto/avro/content_file.h"
+#include "proto/rpc/rpc.h"
+
+struct metadata;
+
+/* Spec and schema known, tuple complete and decodable, counts not negative, metrics of known
+ * columns, bounds decodable, path beneath the table's roots. *ret_f lives in the arena. The field
+ * path in err begins at the data file. */
+MUST_CHECK enum status check_data_file(const struct metadata *m, const struct rpc_data_file *in,
+				       struct arena *a, struct content_file *ret_f,
+				       struct err *err);
+
+#endif

@@ -1,0 +1,374 @@
+/* Tables coming and going: create, register, drop with and without purge. A create has no head row
+ * to guard by; the uniqueness of the name decides, and the same statement may be sent again until
+ * it is answered, because it knows its own batch row. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "daemon/commit/state.h"
+#include "proto/iceberg/metadata.h"
+
+#define DOCUMENT_MAX METADATA_MAX_BYTES
+
+struct creation {
+	struct request *r; /* held */
+	struct arena arena;
+	struct metadata *metadata;
+	struct strv path;
+	struct buf json;
+	struct sql_ledger ledger;
+	struct sql_table_create create;
+	struct batch_id id;
+	bool registered;
+	bool ledgered;
+	struct timer timer;
+};
+
+static void creation_over(struct core *c, struct creation *k)
+{
+	(void)c;
+	core_timer_stop(&k->timer);
+	k->r->creation = NULL;
+	request_let(k->r);
+	metadata_unref(k->metadata);
+	buf_fini(&k->json);
+	arena_fini(&k->arena);
+	base_free(k);
+}
+
+static void creation_fail(struct core *c, struct creation *k, enum status st, const char *msg)
+{
+	request_status(c, k->r, st, "", msg);
+	if (k->ledgered)
+		publish_unledger(c, k->create.table, k->id, -1);
+	creation_over(c, k);
+}
+
+static bool dotted(struct arena *a, const struct creation *k, bool with_name, struct strv *ret_s)
+{
+	struct buf b;
+	buf_init(&b, 65536);
+	for (size_t i = 0; i < k->create.n_levels; i++) {
+		if (i)
+			buf_putc(&b, '.');
+		buf_putv(&b, k->create.levels[i]);
+	}
+	if (with_name) {
+		buf_putc(&b, '.');
+		buf_putv(&b, k->create.name);
+	}
+	bool ok = buf_ok(&b) && arena_strv(a, buf_strv(&b), ret_s);
+	buf_fini(&b);
+	return ok;
+}
+
+static void create_send(struct core *c, struct creation *k);
+
+static void create_again(struct core *c, struct timer *timer)
+{
+	create_send(c, CONTAINER_OF(timer, struct creation, timer));
+}
+
+static void created(struct core *c, void *ctx, const struct event *ev)
+{
+	struct creation *k = ctx;
+	const struct sql_result *q = ev->u.done.sql;
+	struct strv ns = {"", 0}, full = {"", 0};
+	char msg[160];
+	if (q->lost || core_sql_clean_failure(q)) {
+		core_timer(c, &k->timer, c->now_us + c->conf.retry_us, create_again);
+		return;
+	}
+	if (!dotted(&k->arena, k, false, &ns) || !dotted(&k->arena, k, true, &full))
+		ns = full = STRV("(long name)");
+	switch (q->created) {
+	case SQL_CREATED:
+	case SQL_CREATE_EXISTS: {
+		struct table *t = table_find(c, k->create.table);
+		/* An older incarnation of this id is history. One that is publishing finds out by
+		 * its guard. */
+		if (t && !t->batch && !t->taking)
+			table_drop(c, t, ST_TABLE_GONE, "the table was replaced");
+		table_note(c, k->create.table, k->path, k->metadata);
+		request_committed(c, k->r, k->path, k->metadata);
+		creation_over(c, k);
+		return;
+	}
+	case SQL_CREATE_NAME_TABLE:
+		snprintf(msg, sizeof msg, "Table already exists: %.*s", STRV_ARG(full));
+		creation_fail(c, k, ST_ALREADY_EXISTS, msg);
+		return;
+	case SQL_CREATE_NAME_VIEW:
+		snprintf(msg, sizeof msg, "View with same name already exists: %.*s",
+			 STRV_ARG(full));
+		creation_fail(c, k, ST_ALREADY_EXISTS, msg);
+		return;
+	case SQL_CREATE_NO_NAMESPACE:
+		snprintf(msg, sizeof msg, "Namespace does not exist: %.*s", STRV_ARG(ns));
+		creation_fail(c, k, ST_NO_SUCH_NAMESPACE, msg);
+		return;
+	case SQL_CREATE_UUID_LIVE:
+		creation_fail(c, k, ST_ALREADY_EXISTS,
+			      "a table with this uuid is live under another name");
+		return;
+	case SQL_CREATE_LOCATION_LIVE:
+		creation_fail(c, k, ST_ALREADY_EXISTS,
+			      "a table with this metadata location is live under another name");
+		return;
+	}
+	ASSERT(!"unknown verdict");
+}
+
+static void create_send(struct core *c, struct creation *k)
+{
+	k->r->sent = true;
+	struct effect *e = core_emit(c, FX_SQL, created, k);
+	e->u.sql.kind = SQL_TABLE_CREATE;
+	e->u.sql.u.create = &k->create;
+}
+
+static void create_put(struct core *c, void *ctx, const struct event *ev)
+{
+	struct creation *k = ctx;
+	const struct err *err = ev->u.done.err;
+	if (err->st != ST_OK) {
+		/* The location may lie outside every root: that is the client's fault. */
+		creation_fail(c, k,
+			      err->st == ST_PATH_OUTSIDE || err->st == ST_FORBIDDEN ? err->st
+										    : ST_OVERLOADED,
+			      err->msg);
+		return;
+	}
+	if (k->r->answered)
+		creation_fail(c, k, ST_OVERLOADED, "");
+	else
+		create_send(c, k);
+}
+
+static void create_ledgered(struct core *c, void *ctx, const struct event *ev)
+{
+	struct creation *k = ctx;
+	const struct sql_result *q = ev->u.done.sql;
+	k->ledgered = q->lost || !core_sql_clean_failure(q);
+	if (q->lost || core_sql_clean_failure(q) || q->verdict != SQL_APPLIED) {
+		creation_fail(c, k, ST_OVERLOADED, "PostgreSQL cannot be reached");
+		return;
+	}
+	struct effect *e = core_emit(c, FX_PUT, create_put, k);
+	e->u.put.path = k->path;
+	e->u.put.data = buf_bytes(&k->json);
+}
+
+void create_table(struct core *c, struct request *r)
+{
+	struct metadata *m = r->in.u.create.metadata;
+	struct creation *k = base_calloc(1, sizeof *k);
+	k->r = r;
+	request_hold(r);
+	r->creation = k;
+	k->registered = r->in.u.create.registered;
+	arena_init(&k->arena, (size_t)1 << 20);
+	buf_init(&k->json, DOCUMENT_MAX);
+	k->metadata = metadata_ref(m);
+	k->id.u = core_uuid7(c);
+	struct uuid table;
+	struct strv *levels =
+		arena_calloc(&k->arena, r->in.u.create.n_levels ? r->in.u.create.n_levels : 1,
+			     sizeof *levels);
+	bool ok = levels && arena_strv(&k->arena, r->in.u.create.location, &k->path) &&
+		  arena_strv(&k->arena, r->in.u.create.name, &k->create.name) &&
+		  arena_strv(&k->arena, r->in.u.create.warehouse, &k->create.warehouse) &&
+		  arena_strv(&k->arena, metadata_location(m), &k->create.location);
+	for (size_t i = 0; ok && i < r->in.u.create.n_levels; i++)
+		ok = arena_strv(&k->arena, r->in.u.create.levels[i], &levels[i]);
+	struct strv *paths = arena_calloc(&k->arena, 1, sizeof *paths);
+	if (!ok || !paths) {
+		creation_fail(c, k, ST_TOO_LARGE, "the names are too long");
+		return;
+	}
+	if (!metadata_uuid(m, &table)) {
+		creation_fail(c, k, ST_VALIDATION, "the table has no uuid");
+		return;
+	}
+	paths[0] = k->path;
+	k->create.levels = levels;
+	k->create.n_levels = r->in.u.create.n_levels;
+	k->create.table = (struct table_id){table};
+	k->create.overwrite = r->in.u.create.overwrite;
+	k->create.holder = c->conf.daemon;
+	k->create.row = (struct batch_row){.table = k->create.table,
+					   .batch_no = 1,
+					   .batch = k->id,
+					   .epoch = 1,
+					   .metadata_location = k->path};
+	k->create.last_seq = metadata_last_sequence_number(m);
+	k->create.next_row_id = metadata_next_row_id(m);
+	k->create.objects = paths;
+	k->create.n_objects = k->registered ? 0 : 1;
+	if (k->registered) {
+		create_send(c, k);
+		return;
+	}
+	metadata_json(m, &k->json);
+	if (!buf_ok(&k->json)) {
+		creation_fail(c, k, ST_TOO_LARGE, "the metadata is too large");
+		return;
+	}
+	k->ledger = (struct sql_ledger){.table = k->create.table,
+					.epoch = -1,
+					.batch = k->id,
+					.holder = c->conf.daemon,
+					.paths = paths,
+					.n_paths = 1};
+	struct effect *e = core_emit(c, FX_SQL, create_ledgered, k);
+	e->u.sql.kind = SQL_LEDGER;
+	e->u.sql.u.ledger = k->ledger;
+}
+
+/* ------------------------------------------------------------------ drop */
+
+static void drop_send(struct core *c, struct request *r);
+
+static void dropped(struct core *c, void *ctx, const struct event *ev)
+{
+	struct request *r = ctx;
+	const struct sql_result *q = ev->u.done.sql;
+	struct table *t = table_find(c, r->in.table);
+	bool applied = !q->lost && !core_sql_clean_failure(q) && q->verdict == SQL_APPLIED;
+	if (applied && t) {
+		r->table = NULL; /* it is answered here */
+		/* One that is publishing finds out by its guard. */
+		if (!t->batch && !t->taking)
+			table_drop(c, t, ST_TABLE_GONE, "the table was dropped");
+	}
+	if (applied)
+		request_rpc(c, r, NULL);
+	else if (q->lost)
+		request_status(c, r, ST_TIMEOUT, "", "PostgreSQL's answer was lost; repeat");
+	else if (core_sql_clean_failure(q))
+		request_status(c, r, ST_UNAVAILABLE, "", "PostgreSQL cannot be reached");
+	else
+		request_status(c, r, ST_NO_SUCH_TABLE, "", "Table does not exist");
+	request_let(r);
+}
+
+struct pathset {
+	struct strv *v;
+	size_t n, cap;
+	struct arena *a;
+	struct strv root;
+	bool ok;
+};
+
+static int by_text(const void *a, const void *b)
+{
+	return strv_cmp(*(const struct strv *)a, *(const struct strv *)b);
+}
+
+static void path_add(struct pathset *s, struct strv path)
+{
+	void *items = s->v;
+	/* Only what lies beneath the table's own location is its to delete. */
+	if (!strv_starts(path, s->root) || path.n <= s->root.n || path.p[s->root.n] != '/')
+		return;
+	struct strv copy;
+	if (!arena_grow(s->a, &items, &s->cap, s->n + 1, sizeof *s->v) ||
+	    !arena_strv(s->a, path, &copy)) {
+		s->ok = false;
+		return;
+	}
+	s->v = items;
+	s->v[s->n++] = copy;
+}
+
+/* Every object that any snapshot reaches; run until no manifest is missing. */
+static void purge_run(struct core *c, struct gather *g)
+{
+	struct request *r = CONTAINER_OF(g, struct request, gather);
+	struct table *t = r->table;
+	struct err err = {0};
+	if (r->answered || !t) {
+		request_let(r);
+		return;
+	}
+	struct metadata *m = t->meta;
+	struct pathset s = {.a = &r->arena, .root = metadata_location(m), .ok = true};
+	bool files = !strv_ieq(metadata_property(m, "gc.enabled"), STRV("false"));
+	bool waiting = false;
+	for (size_t i = 0; i < metadata_snapshot_count(m); i++) {
+		const struct snapshot *sn = metadata_snapshot_at(m, i);
+		struct mlist *list = NULL;
+		if (!sn->manifest_list.p)
+			continue;
+		enum cache_answer ans = cache_list(c->cache, sn->manifest_list, &r->needs, &list, &err);
+		waiting |= ans == CACHE_WAIT;
+		path_add(&s, sn->manifest_list);
+		for (size_t k = 0; ans == CACHE_HAVE && k < list->l.n; k++) {
+			struct mview *v = NULL;
+			path_add(&s, list->l.rows[k].path);
+			enum cache_answer got = cache_view(c->cache, list, &list->l.rows[k], m,
+							   &r->needs, &v, &err);
+			waiting |= got == CACHE_WAIT;
+			for (size_t e = 0; files && got == CACHE_HAVE && e < v->m->n; e++)
+				path_add(&s, v->m->entries[e].file.path);
+		}
+		/* A file that cannot be read is skipped: what it names stays. */
+	}
+	if (waiting) {
+		core_gather(c, g, &r->needs);
+		return;
+	}
+	size_t n_log;
+	const struct metadata_log_entry *log = metadata_log(m, &n_log);
+	for (size_t i = 0; i < n_log; i++)
+		path_add(&s, log[i].file);
+	path_add(&s, t->location);
+	if (!s.ok) {
+		request_status(c, r, ST_TOO_LARGE, "", "the table has too many files to purge");
+		request_let(r);
+		return;
+	}
+	if (s.n)
+		qsort(s.v, s.n, sizeof *s.v, by_text);
+	size_t kept = 0;
+	for (size_t i = 0; i < s.n; i++)
+		if (!kept || !strv_eq(s.v[kept - 1], s.v[i]))
+			s.v[kept++] = s.v[i];
+	r->purge = s.v;
+	r->n_purge = kept;
+	drop_send(c, r);
+}
+
+static void drop_send(struct core *c, struct request *r)
+{
+	r->sent = true;
+	struct effect *e = core_emit(c, FX_SQL, dropped, r);
+	e->u.sql.kind = SQL_TABLE_DROP;
+	e->u.sql.u.drop = (struct sql_table_drop){.table = r->in.table,
+						  .incarnation = r->in.incarnation,
+						  .purge = r->in.u.drop.purge,
+						  .purge_paths = r->purge,
+						  .n_purge_paths = r->n_purge};
+}
+
+void create_drop(struct core *c, struct request *r)
+{
+	if (!r->in.u.drop.purge) {
+		request_hold(r);
+		drop_send(c, r);
+		return;
+	}
+	struct table *t = table_open(c, r->in.table);
+	if (t->state == TABLE_LOADING) {
+		list_push_back(&t->waiting, &r->wait);
+		return;
+	}
+	r->table = t;
+	request_hold(r);
+	if (!t->meta) {
+		/* Halted before its metadata could be read: nothing is known to delete. */
+		drop_send(c, r);
+		return;
+	}
+	r->gather.run = purge_run;
+	purge_run(c, &r->gather);
+}

@@ -1,0 +1,642 @@
+#include "daemon/commit/encode.h"
+
+#include <inttypes.h>
+
+#include "daemon/commit/lineage.h"
+#include "daemon/commit/rewrite.h"
+#include "daemon/commit/tally.h"
+#include "proto/base/jwrite.h"
+#include "proto/dv/dv_blob.h"
+#include "proto/dv/puffin.h"
+#include "proto/iceberg/metadata.h"
+#include "proto/iceberg/update.h"
+
+#define CREATED_BY STRV("frazil")
+
+/* A ref while its lanes are encoded one after another. */
+struct line {
+	struct rewrite_row *rows;
+	size_t n;
+	const struct snapshot *head; /* newest snapshot: the plan's head or a lane's */
+};
+
+struct work {
+	struct rewrite w;
+	const struct plan *plan;
+	struct line *lines;	    /* parallel to the plan's refs */
+	struct snapshot *snapshots; /* parallel to its lanes */
+	int64_t timestamp_ms;
+	int64_t next_row_id;
+	int n_vectors; /* numbers the names */
+	struct strv data_dir;
+};
+
+static enum status full(struct err *err)
+{
+	return err_set(err, ST_LIMIT, "", "the batch exceeds the memory limit of one snapshot");
+}
+
+static bool dir_of(const struct metadata *m, const char *property, const char *folder,
+		   struct arena *a, struct strv *ret_dir)
+{
+	struct strv dir = metadata_property(m, property);
+	if (dir.p && dir.n) {
+		while (dir.n > 1 && dir.p[dir.n - 1] == '/')
+			dir.n--;
+		*ret_dir = dir;
+		return true;
+	}
+	char *text = arena_printf(a, "%.*s/%s", STRV_ARG(metadata_location(m)), folder);
+	if (!text)
+		return false;
+	*ret_dir = strv_of(text);
+	return true;
+}
+
+bool encode_metadata_dir(const struct metadata *m, struct arena *a, struct strv *ret_dir)
+{
+	return dir_of(m, "write.metadata.path", "metadata", a, ret_dir);
+}
+
+bool encode_data_dir(const struct metadata *m, struct arena *a, struct strv *ret_dir)
+{
+	return dir_of(m, "write.data.path", "data", a, ret_dir);
+}
+
+struct encode_out *encode_out_new(size_t max_bytes)
+{
+	struct encode_out *out = base_calloc(1, sizeof *out);
+	arena_init(&out->arena, max_bytes);
+	return out;
+}
+
+void encode_out_free(struct encode_out *own_out)
+{
+	if (!own_out)
+		return;
+	for (size_t i = 0; i < own_out->n_objects; i++)
+		base_free((void *)(uintptr_t)own_out->objects[i].data.p);
+	for (size_t i = 0; i < own_out->n_lists; i++)
+		mlist_unref(own_out->lists[i].list);
+	for (size_t i = 0; i < own_out->n_views; i++)
+		mview_unref(own_out->views[i].view);
+	for (size_t i = 0; i < own_out->n_vecs; i++)
+		vec_unref(own_out->vecs[i].vec);
+	metadata_unref(own_out->metadata);
+	arena_fini(&own_out->arena);
+	base_free(own_out);
+}
+
+/* ------------------------------------------------------------------ vectors */
+
+/* One Puffin file for one data file: when the vector is replaced later, nobody else's goes. */
+static enum status write_vector(struct work *k, const struct plan_change *c,
+				struct manifest_entry *ret_e, struct err *err)
+{
+	struct encode_out *out = k->w.out;
+	const struct content_file *data = &c->file->data->file;
+	int64_t cardinality = (int64_t)bitmap64_cardinality(c->result);
+	struct buf blob, file;
+	buf_init(&blob, k->w.in->max_bytes);
+	buf_init(&file, k->w.in->max_bytes);
+	int64_t offset = 0;
+	struct bytes framed = {NULL, 0};
+	enum status st = dv_blob_encode(c->result, &blob, err);
+	if (st == ST_OK) {
+		framed = buf_bytes(&blob);
+		struct puffin_writer pw;
+		puffin_begin(&pw, &file);
+		st = puffin_add_vector(&pw, framed, data->path, cardinality, &offset, err);
+		if (st == ST_OK)
+			st = puffin_finish(&pw, CREATED_BY, err);
+		puffin_writer_fini(&pw);
+	}
+	char uuid[UUID_TEXT_LEN + 1];
+	uuid_text(k->w.in->commit_uuid, uuid);
+	char *path = arena_printf(&out->arena, "%.*s/dv-%s-%d.puffin", STRV_ARG(k->data_dir), uuid,
+				  k->n_vectors);
+	void *items = out->vecs;
+	if (st == ST_OK && (!path || !arena_grow(&out->arena, &items, &out->cap_vecs,
+						 out->n_vecs + 1, sizeof *out->vecs)))
+		st = full(err);
+	if (st == ST_OK) {
+		out->vecs = items;
+		k->n_vectors++;
+		size_t blob_bytes = framed.n, file_bytes = file.n;
+		st = rewrite_object(out, strv_of(path), &file, NULL, err);
+		if (st == ST_OK) {
+			out->vecs[out->n_vecs++] = (struct encode_vec){
+				strv_of(path), offset, vec_new(bitmap64_clone(c->result))};
+			*ret_e = (struct manifest_entry){.status = ENTRY_ADDED,
+							 .snapshot_id = k->w.snapshot_id,
+							 .seq = SEQ_NONE,
+							 .file_seq = SEQ_NONE,
+							 .file = content_file_empty()};
+			struct content_file *f = &ret_e->file;
+			f->content = CONTENT_POSITION_DELETES;
+			f->path = strv_of(path);
+			f->format = STRV("PUFFIN");
+			f->spec_id = data->spec_id;
+			f->partition = data->partition;
+			f->record_count = cardinality;
+			f->file_size = (int64_t)file_bytes;
+			f->referenced_data_file = data->path;
+			f->content_offset = offset;
+			f->content_size = (int64_t)blob_bytes;
+		}
+	}
+	buf_fini(&blob);
+	buf_fini(&file);
+	return st;
+}
+
+/* ------------------------------------------------------------------ one snapshot */
+
+struct fresh {
+	struct rewrite_row row;
+	struct bytes file;
+	bool is_new; /* written by this snapshot: the view is made once the numbers are fixed */
+};
+
+struct next {
+	struct fresh *v;
+	size_t n;
+};
+
+static bool is_changed(void *ctx, const struct manifest_entry *e)
+{
+	const struct plan_lane *lane = ctx;
+	bool data = e->file.content == CONTENT_DATA;
+	if (!data && !content_file_is_dv(&e->file))
+		return false;
+	struct strv path = data ? e->file.path : e->file.referenced_data_file;
+	for (size_t i = 0; i < lane->n_changes; i++)
+		if (strv_eq(lane->changes[i].file->path, path))
+			/* A changed file loses its old vector; a dropped one also itself. */
+			return !data || lane->changes[i].drop;
+	return false;
+}
+
+static bool touches(const struct plan_lane *lane, const struct mview *v)
+{
+	for (size_t i = 0; i < lane->n_changes; i++) {
+		if (v->m->content == MANIFEST_DATA && !lane->changes[i].drop)
+			continue;
+		if (mview_find(v, lane->changes[i].file->path))
+			return true;
+	}
+	return false;
+}
+
+static bool has_live(const struct rewrite_row *r)
+{
+	return !r->f.has_file_counts || r->f.added_files > 0 || r->f.existing_files > 0;
+}
+
+/* Old manifests: kept, rewritten where an entry goes, left out when nothing in them is alive. */
+static enum status old_rows(struct work *k, const struct plan_lane *lane, const struct line *line,
+			    struct next *next, struct tally *tally, struct err *err)
+{
+	for (size_t i = 0; i < line->n; i++) {
+		const struct rewrite_row *r = &line->rows[i];
+		if (!has_live(r))
+			continue;
+		struct fresh *f = &next->v[next->n];
+		if (!touches(lane, r->view)) {
+			*f = (struct fresh){.row = *r};
+			next->n++;
+			tally->kept++;
+			continue;
+		}
+		for (size_t e = 0; e < r->view->m->n; e++) {
+			const struct manifest_entry *entry = &r->view->m->entries[e];
+			if (entry->status != ENTRY_DELETED &&
+			    is_changed((void *)(uintptr_t)lane, entry) &&
+			    !tally_remove(tally, &entry->file))
+				return full(err);
+		}
+		*f = (struct fresh){.is_new = true};
+		enum status st = rewrite_copy(&k->w, r, is_changed, (void *)(uintptr_t)lane,
+					      &f->row.f, &f->file, err);
+		if (st != ST_OK)
+			return st;
+		next->n++;
+		tally->created++;
+		tally->replaced++;
+	}
+	return ST_OK;
+}
+
+/* Entries grouped by spec, one manifest each, in the order in which specs first appear. */
+static enum status new_rows(struct work *k, enum manifest_content content,
+			    const struct manifest_entry *const *entries, size_t n,
+			    struct next *next, struct tally *tally, struct err *err)
+{
+	const struct manifest_entry **group =
+		arena_calloc(&k->w.out->arena, n ? n : 1, sizeof(struct manifest_entry *));
+	bool *done = arena_calloc(&k->w.out->arena, n ? n : 1, sizeof *done);
+	if (!group || !done)
+		return full(err);
+	for (size_t i = 0; i < n; i++) {
+		if (done[i])
+			continue;
+		size_t m = 0;
+		for (size_t j = i; j < n; j++)
+			if (!done[j] && entries[j]->file.spec_id == entries[i]->file.spec_id) {
+				done[j] = true;
+				group[m++] = entries[j];
+			}
+		struct fresh *f = &next->v[next->n];
+		*f = (struct fresh){.is_new = true};
+		enum status st = rewrite_manifest(&k->w, content, entries[i]->file.spec_id, group,
+						  m, &f->row.f, &f->file, err);
+		if (st != ST_OK)
+			return st;
+		next->n++;
+		tally->created++;
+	}
+	return ST_OK;
+}
+
+static enum status lane_data(struct work *k, const struct plan_lane *lane, struct next *next,
+			     struct tally *tally, struct err *err)
+{
+	struct arena *a = &k->w.out->arena;
+	size_t n = 0;
+	struct manifest_entry *all = arena_calloc(a, lane->n_files ? lane->n_files : 1, sizeof *all);
+	const struct manifest_entry **v =
+		arena_calloc(a, lane->n_files ? lane->n_files : 1, sizeof(struct manifest_entry *));
+	if (!all || !v)
+		return full(err);
+	for (size_t i = 0; i < lane->n_txns; i++)
+		for (size_t j = 0; j < lane->txns[i]->n_files; j++) {
+			all[n] = (struct manifest_entry){.status = ENTRY_ADDED,
+							 .snapshot_id = k->w.snapshot_id,
+							 .seq = SEQ_NONE,
+							 .file_seq = SEQ_NONE,
+							 .file = lane->txns[i]->files[j]};
+			v[n] = &all[n];
+			if (!tally_add(tally, &all[n].file))
+				return full(err);
+			n++;
+		}
+	return n ? new_rows(k, MANIFEST_DATA, v, n, next, tally, err) : ST_OK;
+}
+
+static enum status lane_vectors(struct work *k, const struct plan_lane *lane, struct next *next,
+				struct tally *tally, struct err *err)
+{
+	struct arena *a = &k->w.out->arena;
+	size_t n = 0;
+	struct manifest_entry *all =
+		arena_calloc(a, lane->n_changes ? lane->n_changes : 1, sizeof *all);
+	const struct manifest_entry **v = arena_calloc(a, lane->n_changes ? lane->n_changes : 1,
+						       sizeof(struct manifest_entry *));
+	if (!all || !v)
+		return full(err);
+	for (size_t i = 0; i < lane->n_changes; i++) {
+		if (lane->changes[i].drop)
+			continue;
+		enum status st = write_vector(k, &lane->changes[i], &all[n], err);
+		if (st != ST_OK)
+			return st;
+		v[n] = &all[n];
+		if (!tally_add(tally, &all[n].file))
+			return full(err);
+		n++;
+	}
+	return n ? new_rows(k, MANIFEST_DELETES, v, n, next, tally, err) : ST_OK;
+}
+
+/* Decodes what was just written, as any reader would: the next lane and the cache use that. */
+static enum status make_views(struct work *k, struct next *next, struct err *err)
+{
+	struct encode_out *out = k->w.out;
+	for (size_t i = 0; i < next->n; i++) {
+		struct fresh *f = &next->v[i];
+		if (!f->is_new)
+			continue;
+		void *items = out->views;
+		if (!arena_grow(&out->arena, &items, &out->cap_views, out->n_views + 1,
+				sizeof *out->views))
+			return full(err);
+		out->views = items;
+		struct mview *view = NULL;
+		enum status st = mview_read(f->file, &f->row.f, k->w.meta, k->w.in->max_bytes, &view,
+					    err);
+		if (st != ST_OK)
+			return st;
+		f->row.view = view;
+		out->views[out->n_views++] = (struct encode_view){.path = f->row.f.path,
+								  .first_row_id =
+									  f->row.f.first_row_id,
+								  .view = view};
+	}
+	return ST_OK;
+}
+
+static enum status write_list(struct work *k, const struct plan_lane *lane,
+			      const struct line *line, const struct manifest_file *rows, size_t n,
+			      int64_t first_row_id, struct strv *ret_path, struct err *err)
+{
+	struct encode_out *out = k->w.out;
+	char uuid[UUID_TEXT_LEN + 1];
+	uuid_text(k->w.in->commit_uuid, uuid);
+	char *path = arena_printf(&out->arena, "%.*s/snap-%" PRId64 "-1-%s.avro",
+				  STRV_ARG(k->w.metadata_dir), lane->snapshot_id, uuid);
+	void *items = out->lists;
+	if (!path || !arena_grow(&out->arena, &items, &out->cap_lists, out->n_lists + 1,
+				 sizeof *out->lists))
+		return full(err);
+	out->lists = items;
+	struct manifest_list_params params = {
+		.format_version = k->w.version,
+		.snapshot_id = lane->snapshot_id,
+		.parent_snapshot_id = line->head ? line->head->snapshot_id : SNAPSHOT_NONE,
+		.seq = k->w.seq,
+		.first_row_id = first_row_id,
+		.codec = CODEC_DEFLATE,
+	};
+	memcpy(params.sync, k->w.in->sync, sizeof params.sync);
+	struct buf b;
+	buf_init(&b, k->w.in->max_bytes);
+	struct bytes file = {NULL, 0};
+	struct mlist *list = NULL;
+	enum status st = manifest_list_write(&params, rows, n, &b, err);
+	if (st == ST_OK)
+		st = rewrite_object(out, strv_of(path), &b, &file, err);
+	buf_fini(&b);
+	if (st == ST_OK)
+		st = mlist_read(file, k->w.in->max_bytes, &list, err);
+	if (st != ST_OK)
+		return st;
+	out->lists[out->n_lists++] = (struct encode_list){strv_of(path), list};
+	*ret_path = strv_of(path);
+	return ST_OK;
+}
+
+/* First row ids of the lane's files: by the running count inside each new data manifest. */
+static bool row_ids(struct work *k, const struct plan_lane *lane, const struct next *next)
+{
+	for (size_t i = 0; i < lane->n_txns; i++) {
+		const struct plan_txn *t = lane->txns[i];
+		struct encode_txn *e = &k->w.out->txns[t - k->plan->txns];
+		e->snapshot_id = lane->snapshot_id;
+		e->seq = k->w.seq;
+		e->first_row_ids =
+			arena_calloc(&k->w.out->arena, t->n_files ? t->n_files : 1, sizeof(int64_t));
+		if (!e->first_row_ids)
+			return false;
+		for (size_t j = 0; j < t->n_files; j++) {
+			e->first_row_ids[j] = ROW_ID_NONE;
+			for (size_t r = 0; r < next->n; r++) {
+				const struct fresh *f = &next->v[r];
+				if (!f->is_new || f->row.view->m->content != MANIFEST_DATA)
+					continue;
+				const struct manifest_entry *found =
+					mview_find(f->row.view, t->files[j].path);
+				if (found)
+					e->first_row_ids[j] = found->file.first_row_id;
+			}
+		}
+	}
+	return true;
+}
+
+static enum status write_snapshot(struct work *k, int index, struct err *err)
+{
+	const struct plan_lane *lane = &k->plan->lanes[index];
+	struct line *line = &k->lines[lane->ref];
+	struct encode_out *out = k->w.out;
+	struct tally tally;
+	tally_init(&tally, &out->arena);
+	k->w.snapshot_id = lane->snapshot_id;
+	k->w.seq = k->w.version >= 2 ? metadata_last_sequence_number(k->w.meta) + 1 + index : 0;
+	struct next next = {0};
+	/* Every old manifest, at most once; new ones: at most one per file or vector. */
+	size_t most = line->n + lane->n_files + lane->n_changes;
+	next.v = arena_calloc(&out->arena, most ? most : 1, sizeof *next.v);
+	if (!next.v)
+		return full(err);
+	enum status st = old_rows(k, lane, line, &next, &tally, err);
+	if (st == ST_OK)
+		st = lane_data(k, lane, &next, &tally, err);
+	if (st == ST_OK)
+		st = lane_vectors(k, lane, &next, &tally, err);
+	struct manifest_file *rows = arena_calloc(&out->arena, next.n ? next.n : 1, sizeof *rows);
+	struct mview **views = arena_calloc(&out->arena, next.n ? next.n : 1, sizeof(struct mview *));
+	if (st == ST_OK && (!rows || !views))
+		st = full(err);
+	int64_t first = k->next_row_id;
+	if (st == ST_OK) {
+		for (size_t i = 0; i < next.n; i++) {
+			rows[i] = next.v[i].row.f;
+			views[i] = next.v[i].row.view;
+		}
+		if (k->w.version >= 3)
+			st = lineage_assign(rows, views, next.n, &k->next_row_id, err);
+	}
+	if (st != ST_OK)
+		return st;
+	for (size_t i = 0; i < next.n; i++)
+		next.v[i].row.f = rows[i];
+	st = make_views(k, &next, err);
+	struct snapshot *s = &k->snapshots[index];
+	bool v3 = k->w.version >= 3;
+	*s = (struct snapshot){
+		.snapshot_id = lane->snapshot_id,
+		.parent_id = line->head ? line->head->snapshot_id : SNAPSHOT_NONE,
+		.sequence_number = k->w.seq,
+		.timestamp_ms = k->timestamp_ms,
+		.schema_id = metadata_current_schema_id(k->w.meta),
+		.first_row_id = v3 ? first : ROW_ID_NONE,
+		.added_rows = v3 ? k->next_row_id - first : ROW_ID_NONE,
+	};
+	if (st == ST_OK)
+		st = write_list(k, lane, line, rows, next.n, s->first_row_id, &s->manifest_list,
+				err);
+	if (st == ST_OK && !row_ids(k, lane, &next))
+		st = full(err);
+	if (st != ST_OK)
+		return st;
+	struct strv_pair *more = arena_calloc(&out->arena, lane->n_summary + 2, sizeof *more);
+	char *batch = arena_alloc(&out->arena, UUID_TEXT_LEN + 1);
+	char *count = arena_printf(&out->arena, "%zu", lane->n_txns);
+	if (!more || !batch || !count)
+		return full(err);
+	uuid_text(k->w.in->batch.u, batch);
+	if (lane->n_summary)
+		memcpy(more, lane->summary, lane->n_summary * sizeof *more);
+	more[lane->n_summary] = (struct strv_pair){STRV("frazil.batch-id"), strv_of(batch)};
+	more[lane->n_summary + 1] =
+		(struct strv_pair){STRV("frazil.transactions"), strv_of(count)};
+	s->operation = tally_operation(&tally);
+	if (!tally_summary(&tally, line->head, more, lane->n_summary + 2, &s->summary,
+			   &s->n_summary))
+		return full(err);
+	struct rewrite_row *grown = arena_calloc(&out->arena, next.n ? next.n : 1, sizeof *grown);
+	if (!grown)
+		return full(err);
+	for (size_t i = 0; i < next.n; i++)
+		grown[i] = next.v[i].row;
+	*line = (struct line){grown, next.n, s};
+	out->snapshots[out->n_snapshots++] = lane->snapshot_id;
+	return ST_OK;
+}
+
+/* ------------------------------------------------------------------ the metadata */
+
+static enum status apply(struct work *k, struct err *err)
+{
+	const struct plan *p = k->plan;
+	struct encode_out *out = k->w.out;
+	struct update *u = arena_calloc(&out->arena, p->n_lanes + p->n_refs, sizeof *u);
+	if (!u)
+		return full(err);
+	size_t n = 0;
+	for (size_t i = 0; i < p->n_lanes; i++)
+		u[n++] = (struct update){.kind = UPDATE_ADD_SNAPSHOT,
+					 .u.snapshot = &k->snapshots[i]};
+	for (size_t r = 0; r < p->n_refs; r++) {
+		int64_t newest = SNAPSHOT_NONE;
+		for (size_t i = 0; i < p->n_lanes; i++)
+			if (p->lanes[i].ref == (int)r)
+				newest = p->lanes[i].snapshot_id;
+		if (newest == SNAPSHOT_NONE)
+			continue;
+		struct snapshot_ref ref = {.name = p->refs[r].name};
+		const struct snapshot_ref *old = metadata_ref_by_name(k->w.meta, ref.name);
+		if (old)
+			ref = *old; /* retention settings stay */
+		ref.snapshot_id = newest;
+		u[n++] = (struct update){.kind = UPDATE_SET_SNAPSHOT_REF, .u.ref = ref};
+	}
+	struct metadata_ctx ctx = {.now_ms = k->timestamp_ms,
+				   .base_location = k->w.in->base_location,
+				   .new_uuid = k->w.in->commit_uuid};
+	bool changed = false;
+	enum status st = metadata_apply(k->w.meta, u, n, &ctx, &out->metadata, &changed, err);
+	if (st == ST_OK)
+		ASSERT(changed);
+	return st;
+}
+
+static enum status write_metadata(const struct encode_in *in, struct encode_out *out,
+				  struct err *err)
+{
+	struct buf b;
+	buf_init(&b, METADATA_MAX_BYTES);
+	metadata_json(out->metadata, &b);
+	enum status st = rewrite_object(out, in->metadata_path, &b, NULL, err);
+	buf_fini(&b);
+	return st;
+}
+
+/* Metadata files that the base's log still has and the new one's has not. */
+static bool find_expired(const struct encode_in *in, struct encode_out *out,
+			 const struct metadata *base)
+{
+	struct strv wanted = metadata_property(out->metadata,
+					       "write.metadata.delete-after-commit.enabled");
+	if (!base || !wanted.p || !strv_ieq(wanted, STRV("true")))
+		return true;
+	size_t n_old, n_new;
+	const struct metadata_log_entry *old = metadata_log(base, &n_old);
+	const struct metadata_log_entry *now = metadata_log(out->metadata, &n_new);
+	out->expired = arena_calloc(&out->arena, n_old ? n_old : 1, sizeof *out->expired);
+	if (!out->expired)
+		return false;
+	for (size_t i = 0; i < n_old; i++) {
+		bool kept = strv_eq(old[i].file, in->base_location);
+		for (size_t j = 0; j < n_new; j++)
+			kept |= strv_eq(now[j].file, old[i].file);
+		if (!kept)
+			out->expired[out->n_expired++] = old[i].file;
+	}
+	return true;
+}
+
+static int64_t timestamp_of(const struct encode_in *in)
+{
+	const struct plan *p = in->plan;
+	int64_t t = in->now_ms, updated = metadata_last_updated_ms(p->base);
+	if (t < updated)
+		t = updated;
+	size_t n;
+	const struct metadata_snapshot_log_entry *log = metadata_snapshot_log(p->base, &n);
+	if (n && t < log[n - 1].timestamp_ms)
+		t = log[n - 1].timestamp_ms;
+	for (size_t i = 0; i < p->n_refs; i++)
+		if (p->refs[i].head && t < p->refs[i].head->timestamp_ms)
+			t = p->refs[i].head->timestamp_ms;
+	return t;
+}
+
+static enum status run_plan(const struct encode_in *in, struct encode_out *out, struct err *err)
+{
+	const struct plan *p = in->plan;
+	struct work k = {.plan = p};
+	out->txns = arena_calloc(&out->arena, p->n_txns ? p->n_txns : 1, sizeof *out->txns);
+	out->snapshots = arena_calloc(&out->arena, p->n_lanes ? p->n_lanes : 1, sizeof(int64_t));
+	k.lines = arena_calloc(&out->arena, p->n_refs ? p->n_refs : 1, sizeof *k.lines);
+	k.snapshots = arena_calloc(&out->arena, p->n_lanes ? p->n_lanes : 1, sizeof *k.snapshots);
+	if (!out->txns || !out->snapshots || !k.lines || !k.snapshots)
+		return full(err);
+	for (size_t i = 0; i < p->n_txns; i++)
+		out->txns[i] = (struct encode_txn){.snapshot_id = SNAPSHOT_NONE, .seq = SEQ_NONE};
+	out->last_seq = metadata_last_sequence_number(p->base);
+	out->next_row_id = metadata_next_row_id(p->base);
+	out->first_row_id = out->next_row_id;
+	if (p->n_lanes == 0) {
+		out->metadata = metadata_ref(p->base);
+		return ST_OK;
+	}
+	enum status st = rewrite_init(&k.w, in, out, p->base, err);
+	if (st == ST_OK && !encode_data_dir(p->base, &out->arena, &k.data_dir))
+		st = full(err);
+	if (st != ST_OK)
+		return st;
+	for (size_t r = 0; r < p->n_refs; r++) {
+		const struct plan_ref *ref = &p->refs[r];
+		struct line *line = &k.lines[r];
+		line->head = ref->head;
+		line->n = ref->list ? ref->list->l.n : 0;
+		line->rows =
+			arena_calloc(&out->arena, line->n ? line->n : 1, sizeof *line->rows);
+		if (!line->rows)
+			return full(err);
+		for (size_t i = 0; i < line->n; i++)
+			line->rows[i] =
+				(struct rewrite_row){ref->list->l.rows[i], ref->views[i]};
+	}
+	k.timestamp_ms = timestamp_of(in);
+	k.next_row_id = out->next_row_id;
+	for (size_t i = 0; i < p->n_lanes && st == ST_OK; i++)
+		st = write_snapshot(&k, (int)i, err);
+	if (st == ST_OK)
+		st = apply(&k, err);
+	if (st != ST_OK)
+		return st;
+	out->changed = true;
+	out->last_seq = metadata_last_sequence_number(out->metadata);
+	out->next_row_id = metadata_next_row_id(out->metadata);
+	out->added_rows = out->next_row_id - out->first_row_id;
+	if (!find_expired(in, out, p->base))
+		return full(err);
+	return write_metadata(in, out, err);
+}
+
+void encode_run(const struct encode_in *in, struct encode_out *out)
+{
+	struct err err = {0};
+	if (in->plan) {
+		err.st = run_plan(in, out, &err);
+	} else {
+		out->metadata = metadata_ref(in->metadata);
+		out->changed = true;
+		out->last_seq = metadata_last_sequence_number(out->metadata);
+		out->next_row_id = metadata_next_row_id(out->metadata);
+		err.st = write_metadata(in, out, &err);
+	}
+	out->err = err;
+}

@@ -1,0 +1,373 @@
+/* Fragments: from the message, through what was already deleted at the read snapshot, to the
+ * stored form and back. */
+#include "daemon/commit/state.h"
+
+#include "daemon/commit/algebra.h"
+#include "daemon/commit/check.h"
+#include "proto/dv/dv_blob.h"
+#include "proto/iceberg/metadata.h"
+#include "proto/rpc/msg.h"
+
+#define FRAG_VERSION 1
+#define SEAL_VERSION 1
+
+static enum status full(struct err *err)
+{
+	return err_set(err, ST_TOO_LARGE, "", "the transaction exceeds the memory limit");
+}
+
+struct frag *frag_find(const struct txn *x, struct strv id, int32_t attempt)
+{
+	for (struct list *n = x->frags.next; n != &x->frags; n = n->next) {
+		struct frag *f = LIST_ITEM(n, struct frag, node);
+		if (f->attempt == attempt && strv_eq(f->id, id))
+			return f;
+	}
+	return NULL;
+}
+
+static enum status decode_delete(struct txn *x, const struct rpc_delete_vector *in,
+				 struct plan_delete *ret_d, struct err *err)
+{
+	struct bitmap64 *set;
+	enum status st = dv_blob_decode(in->vector, &set, err);
+	if (st != ST_OK) {
+		err_prefix(err, "vector");
+		return st;
+	}
+	txn_own_set(x, set);
+	if (bitmap64_empty(set))
+		return err_set(err, ST_BAD_REQUEST, "vector", "the vector is empty");
+	if ((uint64_t)in->cardinality != bitmap64_cardinality(set) || in->cardinality < 0)
+		return err_set(err, ST_DV_CORRUPT, "cardinality",
+			       "stated %lld positions, the vector has %llu",
+			       (long long)in->cardinality,
+			       (unsigned long long)bitmap64_cardinality(set));
+	if (!arena_strv(&x->arena, in->data_file, &ret_d->data_file))
+		return full(err);
+	ret_d->positions = set;
+	ret_d->dead = x->row.kind == RPC_KIND_DELETE && in->provenance != RPC_PROVENANCE_MOVED;
+	return ST_OK;
+}
+
+static enum status decode_files(const struct metadata *m, struct txn *x,
+				const struct rpc_fragment *in, struct frag *f, struct err *err)
+{
+	f->files = arena_calloc(&x->arena, in->n_data_files ? in->n_data_files : 1,
+				sizeof *f->files);
+	f->schema_ids = arena_calloc(&x->arena, in->n_data_files ? in->n_data_files : 1,
+				     sizeof *f->schema_ids);
+	if (!f->files || !f->schema_ids)
+		return full(err);
+	for (size_t i = 0; i < in->n_data_files; i++) {
+		const struct rpc_data_file *d = &in->data_files[i];
+		enum status st = check_data_file(m, d, &x->arena, &f->files[i], err);
+		for (size_t k = 0; k < i && st == ST_OK; k++)
+			if (strv_eq(f->files[k].path, d->path))
+				st = err_set(err, ST_DUPLICATE_PATH, "path",
+					     "the fragment brings this path twice");
+		if (st != ST_OK) {
+			err_prefix(err, "data_files[%zu]", i);
+			return st;
+		}
+		f->schema_ids[i] = d->schema_id;
+		if (!add_i64(f->rows, d->record_count, &f->rows) ||
+		    !add_i64(f->rows_updated, d->updated_row_count, &f->rows_updated))
+			return err_set(err, ST_BAD_REQUEST, "data_files", "row counts overflow");
+	}
+	f->n_files = in->n_data_files;
+	return ST_OK;
+}
+
+static enum status kind_allows(const struct txn *x, const struct rpc_fragment *in, struct err *err)
+{
+	if (x->row.kind == RPC_KIND_APPEND && in->n_deletes)
+		return err_set(err, ST_BAD_REQUEST, "deletes", "an append deletes nothing");
+	if (x->row.kind == RPC_KIND_DELETE && in->n_data_files)
+		return err_set(err, ST_BAD_REQUEST, "data_files", "a delete stages no data file");
+	if (in->n_deletes && x->format_version < 3)
+		return err_set(err, ST_UNSUPPORTED, "deletes",
+			       "deletion vectors need format version 3");
+	if (in->n_data_files == 0 && in->n_deletes == 0)
+		return err_set(err, ST_BAD_REQUEST, "", "the fragment is empty");
+	if (in->fragment_id.n == 0 || in->fragment_id.n > 255)
+		return err_set(err, ST_BAD_REQUEST, "fragment_id", "must have 1 to 255 bytes");
+	return ST_OK;
+}
+
+enum status frag_decode(const struct metadata *m, struct txn *x, const struct rpc_fragment *in,
+			struct frag **ret_f, struct err *err)
+{
+	struct digest d;
+	enum status st = kind_allows(x, in, err);
+	if (st != ST_OK)
+		return st;
+	if (!msg_fragment_digest(in, &d))
+		return full(err);
+	if (!digest_eq(&d, &in->digest))
+		return err_set(err, ST_BAD_REQUEST, "digest", "the digest is not the fragment's");
+	struct frag *f = arena_calloc(&x->arena, 1, sizeof *f);
+	if (!f || !arena_strv(&x->arena, in->fragment_id, &f->id))
+		return full(err);
+	list_init(&f->node);
+	f->attempt = in->attempt;
+	f->digest = in->digest;
+	st = decode_files(m, x, in, f, err);
+	if (st != ST_OK)
+		return st;
+	f->deletes = arena_calloc(&x->arena, in->n_deletes ? in->n_deletes : 1, sizeof *f->deletes);
+	if (!f->deletes)
+		return full(err);
+	for (size_t i = 0; i < in->n_deletes; i++) {
+		st = decode_delete(x, &in->deletes[i], &f->deletes[i], err);
+		for (size_t k = 0; k < i && st == ST_OK; k++)
+			if (strv_eq(f->deletes[k].data_file, f->deletes[i].data_file))
+				st = err_set(err, ST_BAD_REQUEST, "data_file",
+					     "the fragment names this data file twice");
+		if (st != ST_OK) {
+			err_prefix(err, "deletes[%zu]", i);
+			return st;
+		}
+		f->positions += in->deletes[i].cardinality;
+	}
+	f->n_deletes = in->n_deletes;
+	*ret_f = f;
+	return ST_OK;
+}
+
+/* ------------------------------------------------------------------ the read snapshot */
+
+static enum cache_answer too_old(struct err *err, const char *why)
+{
+	err_set(err, ST_SNAPSHOT_TOO_OLD, "read_snapshot_id", "%s", why);
+	return CACHE_FAIL;
+}
+
+/* A read error of the store is not "too old": it may pass. */
+static enum cache_answer unreadable(struct err *err)
+{
+	if (err->st == ST_IO || err->st == ST_OVERLOADED) {
+		err->st = ST_UNAVAILABLE;
+		return CACHE_FAIL;
+	}
+	return too_old(err, "the read snapshot's files cannot be read");
+}
+
+static enum cache_answer load_views(struct core *c, struct metadata *m, int64_t snapshot,
+				    struct needs *needs, struct arena *a, struct mview ***ret_v,
+				    size_t *ret_n, struct err *err)
+{
+	const struct snapshot *s = metadata_snapshot(m, snapshot);
+	if (!s || !s->manifest_list.p)
+		return too_old(err, "the table no longer has the read snapshot");
+	struct mlist *list;
+	enum cache_answer ans = cache_list(c->cache, s->manifest_list, needs, &list, err);
+	if (ans != CACHE_HAVE)
+		return ans == CACHE_FAIL ? unreadable(err) : ans;
+	struct mview **v = arena_calloc(a, list->l.n ? list->l.n : 1, sizeof(struct mview *));
+	if (!v) {
+		(void)full(err);
+		return CACHE_FAIL;
+	}
+	bool waiting = false;
+	for (size_t i = 0; i < list->l.n; i++) {
+		ans = cache_view(c->cache, list, &list->l.rows[i], m, needs, &v[i], err);
+		if (ans == CACHE_FAIL)
+			return unreadable(err);
+		waiting |= ans == CACHE_WAIT;
+	}
+	*ret_v = v;
+	*ret_n = list->l.n;
+	return waiting ? CACHE_WAIT : CACHE_HAVE;
+}
+
+enum cache_answer frag_subtract(struct core *c, struct txn *x, struct metadata *m, struct frag *f,
+				struct needs *needs, struct err *err)
+{
+	if (f->n_deletes == 0)
+		return CACHE_HAVE;
+	struct arena a;
+	arena_init(&a, c->conf.request_max_bytes);
+	struct mview **views = NULL;
+	size_t n = 0;
+	enum cache_answer ans =
+		load_views(c, m, x->row.read_snapshot, needs, &a, &views, &n, err);
+	bool waiting = ans == CACHE_WAIT;
+	struct vec **olds = arena_calloc(&a, f->n_deletes, sizeof(struct vec *));
+	if (ans == CACHE_HAVE && !olds) {
+		(void)full(err);
+		ans = CACHE_FAIL;
+	}
+	for (size_t i = 0; ans == CACHE_HAVE && i < f->n_deletes; i++) {
+		struct plan_delete *d = &f->deletes[i];
+		struct located l = algebra_locate(views, n, d->data_file);
+		if (!l.data) {
+			err_set(err, ST_FILE_GONE, "data_file",
+				"not a data file of the read snapshot: %.*s",
+				STRV_ARG(d->data_file));
+			ans = CACHE_FAIL;
+		} else if (l.n_dvs > 1) {
+			err_set(err, ST_TABLE_INCONSISTENT, "data_file",
+				"the data file has two vectors: %.*s", STRV_ARG(d->data_file));
+			ans = CACHE_FAIL;
+		} else if (dv_blob_check_range(d->positions, l.data->file.record_count, err) !=
+			   ST_OK) {
+			ans = CACHE_FAIL;
+		} else if (l.dv) {
+			struct err reading = {0};
+			enum cache_answer v =
+				cache_vec(c->cache, &l.dv->file, needs, &olds[i], &reading);
+			if (v == CACHE_FAIL) {
+				*err = reading;
+				ans = unreadable(err);
+			}
+			waiting |= v == CACHE_WAIT;
+		}
+		if (ans == CACHE_FAIL)
+			err_prefix(err, "deletes[%zu]", i);
+	}
+	if (ans == CACHE_HAVE && waiting)
+		ans = CACHE_WAIT;
+	for (size_t i = 0; ans == CACHE_HAVE && i < f->n_deletes; i++) {
+		if (!olds[i])
+			continue;
+		struct bitmap64 *left = bitmap64_clone(f->deletes[i].positions);
+		bitmap64_subtract(left, olds[i]->set);
+		txn_own_set(x, left);
+		f->deletes[i].positions = left;
+	}
+	arena_fini(&a);
+	return ans;
+}
+
+/* ------------------------------------------------------------------ the stored form */
+
+bool frag_pack(struct txn *x, const struct rpc_fragment *in, struct frag *f)
+{
+	struct rpc_fragment out = *in;
+	struct buf b, blobs;
+	size_t max = x->arena.limit;
+	buf_init(&b, max);
+	buf_init(&blobs, max);
+	struct rpc_delete_vector *dv =
+		arena_calloc(&x->arena, in->n_deletes ? in->n_deletes : 1, sizeof *dv);
+	bool ok = dv != NULL;
+	for (size_t i = 0; ok && i < in->n_deletes; i++) {
+		struct err err;
+		dv[i] = in->deletes[i];
+		/* What is left of the vector; MOVED or DEAD as it will be judged. */
+		dv[i].provenance = f->deletes[i].dead ? RPC_PROVENANCE_DEAD : RPC_PROVENANCE_MOVED;
+		dv[i].cardinality = (int64_t)bitmap64_cardinality(f->deletes[i].positions);
+		dv[i].includes_existing = false;
+		buf_clear(&blobs);
+		ok = dv_blob_encode(f->deletes[i].positions, &blobs, &err) == ST_OK &&
+		     arena_bytes(&x->arena, buf_bytes(&blobs), &dv[i].vector);
+	}
+	if (ok) {
+		out.deletes = dv;
+		buf_putc(&b, FRAG_VERSION);
+		msg_encode(&rpc_record_fragment, &out, &b);
+		ok = buf_ok(&b) && arena_bytes(&x->arena, buf_bytes(&b), &f->payload);
+	}
+	buf_fini(&b);
+	buf_fini(&blobs);
+	return ok;
+}
+
+enum status frag_unpack(struct txn *x, const struct fragment_row *row, struct frag **ret_f,
+			struct err *err)
+{
+	if (row->payload.n < 1 || row->payload.p[0] != FRAG_VERSION)
+		return err_set(err, ST_CORRUPT, "fragment.payload", "unknown version");
+	const void *msg;
+	struct bytes body = {row->payload.p + 1, row->payload.n - 1};
+	enum status st = msg_decode(&rpc_record_fragment, body, &x->arena, &msg, err);
+	if (st != ST_OK)
+		return st;
+	const struct rpc_fragment *in = msg;
+	struct frag *f = arena_calloc(&x->arena, 1, sizeof *f);
+	if (!f)
+		return full(err);
+	list_init(&f->node);
+	f->id = in->fragment_id;
+	f->attempt = in->attempt;
+	f->digest = in->digest;
+	f->durable = true;
+	st = decode_files(x->table->meta, x, in, f, err);
+	if (st != ST_OK)
+		return st;
+	f->deletes = arena_calloc(&x->arena, in->n_deletes ? in->n_deletes : 1, sizeof *f->deletes);
+	if (!f->deletes)
+		return full(err);
+	for (size_t i = 0; i < in->n_deletes; i++) {
+		struct bitmap64 *set;
+		st = dv_blob_decode(in->deletes[i].vector, &set, err);
+		if (st != ST_OK)
+			return st;
+		txn_own_set(x, set);
+		f->deletes[i] = (struct plan_delete){
+			.data_file = in->deletes[i].data_file,
+			.positions = set,
+			.dead = in->deletes[i].provenance == RPC_PROVENANCE_DEAD};
+		f->positions += in->deletes[i].cardinality;
+	}
+	f->n_deletes = in->n_deletes;
+	*ret_f = f;
+	return ST_OK;
+}
+
+bool frag_pack_seal(struct arena *a, struct frag *const *winners, size_t n, struct bytes *ret_seal)
+{
+	struct buf b;
+	buf_init(&b, a->limit);
+	buf_putc(&b, SEAL_VERSION);
+	uint8_t word[4];
+	put_u32le(word, (uint32_t)n);
+	buf_put(&b, word, 4);
+	for (size_t i = 0; i < n; i++) {
+		put_u32le(word, (uint32_t)winners[i]->id.n);
+		buf_put(&b, word, 4);
+		buf_putv(&b, winners[i]->id);
+		put_u32le(word, (uint32_t)winners[i]->attempt);
+		buf_put(&b, word, 4);
+		buf_put(&b, winners[i]->digest.b, sizeof winners[i]->digest.b);
+	}
+	bool ok = buf_ok(&b) && arena_bytes(a, buf_bytes(&b), ret_seal);
+	buf_fini(&b);
+	return ok;
+}
+
+enum status frag_winners(struct txn *x, struct bytes seal, struct frag ***ret_w, size_t *ret_n,
+			 struct err *err)
+{
+	if (seal.n < 5 || seal.p[0] != SEAL_VERSION)
+		return err_set(err, ST_CORRUPT, "txn.seal", "unknown version");
+	size_t n = get_u32le(seal.p + 1), at = 5;
+	/* Each entry has at least its fixed part. */
+	if (n > (seal.n - at) / 40)
+		return err_set(err, ST_CORRUPT, "txn.seal", "too short");
+	struct frag **w = arena_calloc(&x->arena, n ? n : 1, sizeof(struct frag *));
+	if (!w)
+		return full(err);
+	for (size_t i = 0; i < n; i++) {
+		if (seal.n - at < 40)
+			return err_set(err, ST_CORRUPT, "txn.seal", "too short");
+		size_t len = get_u32le(seal.p + at);
+		at += 4;
+		if (len > seal.n - at || seal.n - at - len < 36)
+			return err_set(err, ST_CORRUPT, "txn.seal", "too short");
+		struct strv id = {(const char *)seal.p + at, len};
+		at += len;
+		int32_t attempt = (int32_t)get_u32le(seal.p + at);
+		at += 4;
+		w[i] = frag_find(x, id, attempt);
+		if (!w[i] || memcmp(w[i]->digest.b, seal.p + at, 32) != 0)
+			return err_set(err, ST_CORRUPT, "txn.seal", "names a fragment without row");
+		at += 32;
+	}
+	if (at != seal.n)
+		return err_set(err, ST_CORRUPT, "txn.seal", "bytes left over");
+	*ret_w = w;
+	*ret_n = n;
+	return ST_OK;
+}

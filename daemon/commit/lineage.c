@@ -1,0 +1,113 @@
+#include "daemon/commit/lineage.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+static bool rows_of(const struct manifest_file *row, const struct mview *view, int64_t *ret_n)
+{
+	if (row->has_row_counts)
+		return row->existing_rows >= 0 && row->added_rows >= 0 &&
+		       add_i64(row->existing_rows, row->added_rows, ret_n);
+	int64_t n = 0;
+	for (size_t i = 0; view && i < view->m->n; i++)
+		if (view->m->entries[i].status != ENTRY_DELETED &&
+		    !add_i64(n, view->m->entries[i].file.record_count, &n))
+			return false;
+	*ret_n = n;
+	return view != NULL;
+}
+
+enum status lineage_assign(struct manifest_file *rows, struct mview *const *views, size_t n,
+			   int64_t *next, struct err *err)
+{
+	int64_t running = *next;
+	for (size_t i = 0; i < n; i++) {
+		if (rows[i].content != MANIFEST_DATA || rows[i].first_row_id != ROW_ID_NONE)
+			continue;
+		int64_t count;
+		rows[i].first_row_id = running;
+		if (!rows_of(&rows[i], views[i], &count) || !add_i64(running, count, &running))
+			return err_set(err, ST_LIMIT, "next-row-id",
+				       "row counts of manifest %.*s do not fit",
+				       STRV_ARG(rows[i].path));
+	}
+	*next = running;
+	return ST_OK;
+}
+
+struct range {
+	int64_t from, to;
+};
+
+static int by_start(const void *a, const void *b)
+{
+	const struct range *x = a, *y = b;
+	return x->from < y->from ? -1 : x->from > y->from;
+}
+
+static const struct manifest_file *known_row(const struct manifest_list *const *known, size_t n,
+					     struct strv path)
+{
+	const struct manifest_file *found = NULL;
+	for (size_t k = 0; k < n; k++)
+		for (size_t i = 0; i < known[k]->n; i++)
+			if (strv_eq(known[k]->rows[i].path, path)) {
+				found = &known[k]->rows[i];
+				if (found->first_row_id != ROW_ID_NONE)
+					return found;
+			}
+	return found;
+}
+
+enum status lineage_check(const struct manifest_list *list,
+			  const struct manifest_list *const *known, size_t n_known, int64_t first,
+			  int64_t added, struct err *err)
+{
+	int64_t end;
+	if (!add_i64(first, added, &end))
+		return err_set(err, ST_VALIDATION, "snapshot.added-rows", "row ids overflow");
+	struct arena a;
+	arena_init(&a, (list->n + 1) * (sizeof(struct range) + 16));
+	struct range *fresh = arena_calloc(&a, list->n ? list->n : 1, sizeof *fresh);
+	ASSERT(fresh != NULL);
+	size_t n = 0;
+	enum status st = ST_OK;
+	for (size_t i = 0; i < list->n && st == ST_OK; i++) {
+		const struct manifest_file *row = &list->rows[i];
+		if (row->content != MANIFEST_DATA)
+			continue;
+		if (row->first_row_id == ROW_ID_NONE) {
+			st = err_set(err, ST_VALIDATION, "snapshot.manifest-list",
+				     "data manifest without first_row_id: %.*s",
+				     STRV_ARG(row->path));
+			break;
+		}
+		const struct manifest_file *old = known_row(known, n_known, row->path);
+		if (old && old->first_row_id != ROW_ID_NONE) {
+			if (old->first_row_id != row->first_row_id)
+				st = err_set(err, ST_VALIDATION, "snapshot.manifest-list",
+					     "first_row_id of a known manifest changed: %.*s",
+					     STRV_ARG(row->path));
+			continue;
+		}
+		int64_t count, to;
+		if (!rows_of(row, NULL, &count) || !add_i64(row->first_row_id, count, &to) ||
+		    row->first_row_id < first || to > end) {
+			st = err_set(err, ST_VALIDATION, "snapshot.manifest-list",
+				     "rows of manifest lie outside the snapshot's row ids: %.*s",
+				     STRV_ARG(row->path));
+			break;
+		}
+		if (count > 0)
+			fresh[n++] = (struct range){row->first_row_id, to};
+	}
+	if (st == ST_OK && n > 1) {
+		qsort(fresh, n, sizeof *fresh, by_start);
+		for (size_t i = 1; i < n && st == ST_OK; i++)
+			if (fresh[i].from < fresh[i - 1].to)
+				st = err_set(err, ST_VALIDATION, "snapshot.manifest-list",
+					     "two manifests share row id %" PRId64, fresh[i].from);
+	}
+	arena_fini(&a);
+	return st;
+}

@@ -1,0 +1,219 @@
+/* CommitOnce: a whole small transaction in one message and one statement. */
+#include "daemon/commit/state.h"
+
+#include "proto/iceberg/metadata.h"
+
+/* All of a small transaction: one statement makes it durable, sealed and asked for. */
+static void once_fail(struct core *c, struct request *r, const struct err *err)
+{
+	struct txn *x = r->txn;
+	request_fail(c, r, err);
+	r->txn = NULL;
+	if (x) {
+		struct list late;
+		list_init(&late);
+		for (struct list *n; (n = list_pop_front(&x->turn));)
+			list_push_back(&late, n);
+		txn_free(c, x);
+		for (struct list *n; (n = list_pop_front(&late));)
+			request_run(c, LIST_ITEM(n, struct request, wait));
+	}
+	request_let(r);
+}
+
+static void once_done(struct core *c, void *ctx, const struct event *ev)
+{
+	struct request *r = ctx;
+	const struct sql_result *q = ev->u.done.sql;
+	struct txn *x = r->txn;
+	if (!x) {
+		request_let(r);
+		return;
+	}
+	if (q->lost || core_sql_clean_failure(q) || q->item.st != ST_OK ||
+	    q->item.row.state != TXN_DB_SEALED) {
+		bool final = !q->lost && !core_sql_clean_failure(q) && q->item.st == ST_OK;
+		struct err err = {0};
+		if (final) {
+			/* Repeated after it had gone on: the rows answer. */
+			r->txn = NULL;
+			struct list late;
+			list_init(&late);
+			for (struct list *n; (n = list_pop_front(&x->turn));)
+				list_push_back(&late, n);
+			txn_free(c, x);
+			for (struct list *n; (n = list_pop_front(&late));)
+				request_run(c, LIST_ITEM(n, struct request, wait));
+			if (!r->answered)
+				finish_reread(c, r);
+			request_let(r);
+			return;
+		}
+		if (q->lost)
+			err_set(&err, ST_TIMEOUT, "", "PostgreSQL's answer was lost; repeat");
+		else if (core_sql_clean_failure(q))
+			err_set(&err, ST_UNAVAILABLE, "", "PostgreSQL cannot be reached");
+		else if (q->item.path.n)
+			err_set(&err, q->item.st, "fragments", "%s: %.*s",
+				status_info(q->item.st)->help, STRV_ARG(q->item.path));
+		else
+			err_set(&err, q->item.st, "begin.txn_id", "%s",
+				status_info(q->item.st)->help);
+		once_fail(c, r, &err);
+		return;
+	}
+	x->row.expires_pg_ms = q->item.row.expires_pg_ms;
+	x->row.commit_requested = true;
+	LIST_FOR (n, tmp, &x->frags)
+		LIST_ITEM(n, struct frag, node)->durable = true;
+	txn_move(c, x, TXN_SEALED);
+	if (!r->answered)
+		list_push_back(&x->waiters, &r->wait);
+	txn_verify(c, x);
+	txn_turn(c, x);
+	request_let(r);
+}
+
+static struct sql_once_item *once_item(struct txn *x)
+{
+	struct sql_once_item *item = arena_calloc(&x->arena, 1, sizeof *item);
+	struct sql_stage_item *stages =
+		arena_calloc(&x->arena, x->n_winners ? x->n_winners : 1, sizeof *stages);
+	if (!item || !stages)
+		return NULL;
+	for (size_t i = 0; i < x->n_winners; i++) {
+		struct sql_stage_item *one = stage_item(x, x->winners[i]);
+		if (!one)
+			return NULL;
+		stages[i] = *one;
+	}
+	x->row.state = TXN_DB_SEALED;
+	x->row.commit_requested = true;
+	*item = (struct sql_once_item){
+		.row = x->row, .stages = stages, .n_stages = x->n_winners};
+	return item;
+}
+
+static void once_run(struct core *c, struct gather *g)
+{
+	struct request *r = CONTAINER_OF(g, struct request, gather);
+	struct txn *x = r->txn;
+	struct err err = {0};
+	if (r->answered || !x) {
+		once_fail(c, r, &err);
+		return;
+	}
+	const struct rpc_commit_once *m = r->in.u.once;
+	bool waiting = false;
+	enum status st = ST_OK;
+	LIST_FOR (n, tmp, &x->frags) {
+		enum cache_answer ans = frag_subtract(c, x, x->table->meta,
+						      LIST_ITEM(n, struct frag, node), &r->needs,
+						      &err);
+		if (ans == CACHE_FAIL) {
+			once_fail(c, r, &err);
+			return;
+		}
+		waiting |= ans == CACHE_WAIT;
+	}
+	if (waiting) {
+		core_gather(c, g, &r->needs);
+		return;
+	}
+	size_t n = 0;
+	struct frag **w = arena_calloc(&x->arena, m->n_fragments ? m->n_fragments : 1,
+				       sizeof(struct frag *));
+	for (size_t i = 0; w && i < m->n_fragments; i++) {
+		w[n] = frag_find(x, m->fragments[i].fragment_id, m->fragments[i].attempt);
+		ASSERT(w[n] != NULL);
+		if (!frag_pack(x, &m->fragments[i], w[n]))
+			st = ST_TOO_LARGE;
+		n++;
+	}
+	if (!w)
+		st = ST_TOO_LARGE;
+	if (st == ST_OK)
+		st = stage_check_winners(x, w, n, &err);
+	if (st == ST_OK)
+		st = txn_seal(c, x, w, n, &err);
+	if (st == ST_OK && !frag_pack_seal(&x->arena, w, n, &x->row.seal))
+		st = ST_TOO_LARGE;
+	struct sql_once_item *item = NULL;
+	if (st == ST_OK) {
+		x->row.set_digest = digest_sha256(x->row.seal);
+		x->row.has_set_digest = true;
+		item = once_item(x);
+		if (!item)
+			st = ST_TOO_LARGE;
+	}
+	if (st != ST_OK) {
+		if (err.st == ST_OK)
+			err_set(&err, st, "", "the transaction exceeds the memory limit");
+		once_fail(c, r, &err);
+		return;
+	}
+	r->sent = true;
+	struct effect *e = core_emit(c, FX_SQL, once_done, r);
+	e->u.sql.kind = SQL_TXN_ONCE;
+	e->u.sql.u.once = item;
+}
+
+void once_start(struct core *c, struct request *r)
+{
+	const struct rpc_commit_once *m = r->in.u.once;
+	struct table *t = r->table;
+	struct err err = {0};
+	if (t->state == TABLE_HALTED) {
+		request_status(c, r, ST_TABLE_HALTED, "", t->halt.msg);
+		return;
+	}
+	if (t->incarnation != r->in.incarnation) {
+		request_status(c, r, ST_TABLE_GONE, "table", "the table was replaced");
+		return;
+	}
+	struct txn *x = txn_find(c, (struct txn_id){m->begin.txn_id});
+	if (x) {
+		/* Repeated while the first is under way, or an open transaction's id. */
+		if (x->state == TXN_NEW) {
+			list_push_back(&x->turn, &r->wait);
+		} else if (x->state == TXN_OPEN) {
+			request_status(c, r, ST_DIGEST_CONFLICT, "begin.txn_id",
+				       "the id is an open transaction's");
+		} else {
+			r->txn = x;
+			finish_wait_same(c, r, m);
+		}
+		return;
+	}
+	if (c->n_txns >= c->conf.txn_max || t->n_queue >= c->conf.queue_max) {
+		request_status(c, r, ST_OVERLOADED, "", "too many transactions are waiting");
+		return;
+	}
+	if (stage_check_begin(t, &m->begin, &err) != ST_OK) {
+		err_prefix(&err, "begin");
+		/* It may be a repeat whose read snapshot is gone by now: the rows know. */
+		r->late_err = err;
+		finish_reread(c, r);
+		return;
+	}
+	x = txn_new(c, t, (struct txn_id){m->begin.txn_id});
+	r->txn = x;
+	request_hold(r);
+	enum status st = txn_fill(c, x, &m->begin, r->in.principal, &err);
+	for (size_t i = 0; st == ST_OK && i < m->n_fragments; i++) {
+		struct frag *f;
+		st = frag_decode(t->meta, x, &m->fragments[i], &f, &err);
+		if (st == ST_OK)
+			list_push_back(&x->frags, &f->node);
+		else
+			err_prefix(&err, "fragments[%zu]", i);
+	}
+	if (st == ST_OK)
+		st = finish_summary(x, m->summary, m->n_summary, &err);
+	if (st != ST_OK) {
+		once_fail(c, r, &err);
+		return;
+	}
+	r->gather.run = once_run;
+	once_run(c, &r->gather);
+}

@@ -1,0 +1,439 @@
+#include "daemon/commit/plan.h"
+
+#include "daemon/commit/algebra.h"
+#include "proto/iceberg/metadata.h"
+#include "proto/rpc/rpc.h"
+
+#define RANKS 3
+
+static int rank_of(const struct plan_txn *t)
+{
+	switch ((enum rpc_kind)t->kind) {
+	case RPC_KIND_DELETE:
+		return 0;
+	case RPC_KIND_ROW_DELTA:
+		return 1;
+	case RPC_KIND_APPEND:
+		return 2;
+	case RPC_KIND_OVERWRITE:
+	case RPC_KIND_REWRITE:
+	case RPC_KIND_TRUNCATE:
+		break;
+	}
+	ASSERT(!"kinds that are not implemented are refused at Begin");
+	return 0;
+}
+
+struct bitmap64 *plan_own_set(struct plan *p, struct bitmap64 *own_set)
+{
+	if (p->n_sets == p->cap_sets) {
+		p->cap_sets = p->cap_sets ? p->cap_sets * 2 : 16;
+		p->sets = base_realloc_array(p->sets, p->cap_sets, sizeof(struct bitmap64 *));
+	}
+	p->sets[p->n_sets++] = own_set;
+	return own_set;
+}
+
+void plan_free(struct plan *own_plan)
+{
+	if (!own_plan)
+		return;
+	for (size_t i = 0; i < own_plan->n_sets; i++)
+		bitmap64_free(own_plan->sets[i]);
+	for (size_t i = 0; i < own_plan->n_vecs; i++)
+		vec_unref(own_plan->vecs[i]);
+	for (size_t r = 0; r < own_plan->n_refs; r++) {
+		struct plan_ref *ref = &own_plan->refs[r];
+		for (size_t i = 0; ref->views && i < ref->list->l.n; i++)
+			mview_unref(ref->views[i]);
+		mlist_unref(ref->list);
+	}
+	base_free(own_plan->sets);
+	base_free(own_plan->vecs);
+	metadata_unref(own_plan->base);
+	arena_fini(&own_plan->arena);
+	base_free(own_plan);
+}
+
+/* ------------------------------------------------------------------ heads */
+
+/* Loads list and manifests of a head into the plan; references are taken only when all are there. */
+static enum cache_answer load_head(struct plan *p, struct plan_ref *r, struct cache *c,
+				   struct needs *needs, struct err *err)
+{
+	struct mlist *list = NULL;
+	if (!r->head)
+		return CACHE_HAVE;
+	if (!r->head->manifest_list.p) {
+		err_set(err, ST_UNSUPPORTED, "manifest-list",
+			"the head snapshot lists its manifests inline");
+		return CACHE_FAIL;
+	}
+	enum cache_answer ans = cache_list(c, r->head->manifest_list, needs, &list, err);
+	if (ans != CACHE_HAVE)
+		return ans;
+	size_t n = list->l.n;
+	struct mview **views = arena_calloc(&p->arena, n ? n : 1, sizeof(struct mview *));
+	if (!views) {
+		err_set(err, ST_LIMIT, "", "the plan's memory limit is reached");
+		return CACHE_FAIL;
+	}
+	bool waiting = false;
+	for (size_t i = 0; i < n; i++) {
+		ans = cache_view(c, list, &list->l.rows[i], p->base, needs, &views[i], err);
+		if (ans == CACHE_FAIL)
+			return ans;
+		waiting |= ans == CACHE_WAIT;
+	}
+	if (waiting)
+		return CACHE_WAIT;
+	for (size_t i = 0; i < n; i++)
+		mview_ref(views[i]);
+	r->list = mlist_ref(list);
+	r->views = views;
+	return CACHE_HAVE;
+}
+
+static int ref_index(const struct plan *p, struct strv name)
+{
+	for (size_t i = 0; i < p->n_refs; i++)
+		if (strv_eq(p->refs[i].name, name))
+			return (int)i;
+	return -1;
+}
+
+/* Which heads the transactions need. An unknown branch or a tag refuses only its transactions. */
+static enum cache_answer load_refs(struct plan *p, const struct plan_in *in, struct cache *c,
+				   struct needs *needs, struct err *err)
+{
+	p->refs = arena_calloc(&p->arena, in->n_txns ? in->n_txns : 1, sizeof *p->refs);
+	if (!p->refs) {
+		err_set(err, ST_LIMIT, "", "the plan's memory limit is reached");
+		return CACHE_FAIL;
+	}
+	bool waiting = false;
+	for (size_t i = 0; i < in->n_txns; i++) {
+		struct plan_txn *t = &in->txns[i];
+		if (t->wish != PLAN_COMMIT || t->refused.st != ST_OK || ref_index(p, t->ref) >= 0)
+			continue;
+		const struct snapshot_ref *found = metadata_ref_by_name(p->base, t->ref);
+		bool absent_main = !found && strv_eq(t->ref, SNAPSHOT_REF_MAIN);
+		if ((!found && !absent_main) || (found && found->tag)) {
+			err_set(&t->refused, ST_NO_SUCH_REF, "ref", "%.*s is %s", STRV_ARG(t->ref),
+				found ? "a tag" : "no branch of the table");
+			continue;
+		}
+		struct plan_ref *r = &p->refs[p->n_refs++];
+		*r = (struct plan_ref){.name = t->ref};
+		r->head = found ? metadata_snapshot(p->base, found->snapshot_id) : NULL;
+		r->log = in->log_of(in->ctx, t->ref, found ? found->snapshot_id : SNAPSHOT_NONE);
+		enum cache_answer ans = load_head(p, r, c, needs, err);
+		if (ans == CACHE_FAIL)
+			return ans;
+		waiting |= ans == CACHE_WAIT;
+	}
+	return waiting ? CACHE_WAIT : CACHE_HAVE;
+}
+
+/* ------------------------------------------------------------------ checks of one transaction */
+
+/* Paths that transactions of this batch bring, per plan; the table's own are asked of the views. */
+struct paths {
+	struct strv *v;
+	size_t cap, n;
+};
+
+static bool paths_has(const struct paths *s, struct strv path)
+{
+	if (!s->cap)
+		return false;
+	size_t at = (size_t)bytes_hash(strv_bytes(path)) & (s->cap - 1);
+	for (; s->v[at].p; at = (at + 1) & (s->cap - 1))
+		if (strv_eq(s->v[at], path))
+			return true;
+	return false;
+}
+
+static void paths_add(struct paths *s, struct strv path)
+{
+	size_t at = (size_t)bytes_hash(strv_bytes(path)) & (s->cap - 1);
+	while (s->v[at].p)
+		at = (at + 1) & (s->cap - 1);
+	s->v[at] = path;
+	s->n++;
+}
+
+static enum status check_files(const struct plan *p, const struct plan_txn *t,
+			       const struct plan_ref *r, const struct paths *batch,
+			       struct err *err)
+{
+	int version = metadata_format_version(p->base);
+	if (version != t->format_version)
+		return err_set(err, ST_FORMAT_CHANGED, "format-version",
+			       "the table went from version %d to %d since Begin",
+			       t->format_version, version);
+	for (size_t i = 0; i < t->n_files; i++) {
+		const struct content_file *f = &t->files[i];
+		if (!metadata_spec_by_id(p->base, f->spec_id))
+			return err_set(err, ST_SPEC_UNKNOWN, "data_files.spec_id",
+				       "partition spec %d is no longer in the table", f->spec_id);
+		if (!metadata_schema_by_id(p->base, t->schema_ids[i]))
+			return err_set(err, ST_SCHEMA_UNKNOWN, "data_files.schema_id",
+				       "schema %d is no longer in the table", t->schema_ids[i]);
+		if (paths_has(batch, f->path))
+			return err_set(err, ST_DUPLICATE_PATH, "data_files.path",
+				       "path is brought twice: %.*s", STRV_ARG(f->path));
+		for (size_t k = 0; r->list && k < r->list->l.n; k++)
+			if (r->views[k]->m->content == MANIFEST_DATA &&
+			    mview_find(r->views[k], f->path))
+				return err_set(err, ST_DUPLICATE_PATH, "data_files.path",
+					       "path is already in the table: %.*s",
+					       STRV_ARG(f->path));
+	}
+	return ST_OK;
+}
+
+/* The read snapshot must be the head or an ancestor of it, by the metadata or by what was seen. */
+static enum status check_read(const struct plan *p, const struct plan_txn *t,
+			      const struct plan_ref *r, struct err *err)
+{
+	if (t->n_deletes == 0)
+		return ST_OK;
+	if (metadata_format_version(p->base) < 3)
+		return err_set(err, ST_UNSUPPORTED, "deletes",
+			       "deletion vectors need format version 3");
+	int64_t head = r->head ? r->head->snapshot_id : SNAPSHOT_NONE;
+	if (t->has_read && head != SNAPSHOT_NONE &&
+	    (metadata_is_ancestor(p->base, t->read_snapshot, head) ||
+	     reflog_saw(r->log, t->read_snapshot)))
+		return ST_OK;
+	return err_set(err, ST_SNAPSHOT_NOT_ANCESTOR, "read_snapshot_id",
+		       "branch %.*s no longer descends from snapshot %lld", STRV_ARG(t->ref),
+		       (long long)t->read_snapshot);
+}
+
+/* ------------------------------------------------------------------ lanes */
+
+static struct plan_lane *lane_for(struct plan *p, int ref, struct plan_txn *t, int rank)
+{
+	struct plan_lane *last = p->n_lanes ? &p->lanes[p->n_lanes - 1] : NULL;
+	if (last && last->ref == ref && last->rank == rank && !last->n_summary && !t->n_summary)
+		return last;
+	struct plan_lane *lane = &p->lanes[p->n_lanes++];
+	*lane = (struct plan_lane){
+		.ref = ref, .rank = rank, .summary = t->summary, .n_summary = t->n_summary};
+	return lane;
+}
+
+/* Freezes what the lane's transactions did to the files, in the order of transactions and deletes,
+ * so that the output does not depend on hash order. */
+static bool close_lane(struct plan *p, struct plan_lane *lane, int index)
+{
+	size_t most = 0;
+	for (size_t i = 0; i < lane->n_txns; i++)
+		most += lane->txns[i]->n_deletes;
+	lane->changes = arena_calloc(&p->arena, most ? most : 1, sizeof *lane->changes);
+	if (!lane->changes)
+		return false;
+	for (size_t i = 0; i < lane->n_txns; i++)
+		for (size_t k = 0; k < lane->txns[i]->n_deletes; k++) {
+			struct plan_file *f = algebra_file(p, lane->ref,
+							   lane->txns[i]->deletes[k].data_file);
+			if (!f || f->lane != index || f->frozen == index)
+				continue;
+			f->frozen = index;
+			f->emptied = bitmap64_cardinality(f->now) ==
+				     (uint64_t)f->data->file.record_count;
+			lane->changes[lane->n_changes++] = (struct plan_change){
+				.file = f,
+				.drop = f->emptied,
+				.result = f->emptied ? NULL
+						     : plan_own_set(p, bitmap64_clone(f->now))};
+		}
+	return true;
+}
+
+static void mark_files(struct plan *p, int ref, const struct plan_txn *t, int lane)
+{
+	for (size_t i = 0; i < t->n_deletes; i++) {
+		struct plan_file *f = algebra_file(p, ref, t->deletes[i].data_file);
+		if (f && f->data && t->deletes[i].deleted > 0)
+			f->lane = lane;
+	}
+}
+
+static enum cache_answer decide(struct plan *p, const struct plan_in *in, struct paths *batch,
+				struct plan_txn *t, int ref, struct cache *c, struct needs *needs,
+				struct err *err)
+{
+	const struct plan_ref *r = &p->refs[ref];
+	t->state = TXN_DB_REJECTED;
+	if (check_files(p, t, r, batch, &t->reject) != ST_OK ||
+	    check_read(p, t, r, &t->reject) != ST_OK)
+		return CACHE_HAVE;
+	enum cache_answer ans = algebra_apply(p, ref, t, false, c, needs, err);
+	if (ans != CACHE_HAVE || t->reject.st != ST_OK)
+		return ans;
+	t->state = TXN_DB_COMMITTED;
+	for (size_t i = 0; i < t->n_files; i++)
+		paths_add(batch, t->files[i].path);
+	bool changes = t->n_files > 0;
+	for (size_t i = 0; i < t->n_deletes; i++)
+		changes |= t->deletes[i].deleted > 0;
+	if (!changes)
+		return CACHE_HAVE; /* everything was deleted already: no snapshot */
+	struct plan_lane *lane = lane_for(p, ref, t, rank_of(t));
+	int index = (int)(lane - p->lanes);
+	if (!lane->txns) {
+		lane->txns = arena_calloc(&p->arena, in->n_txns, sizeof(struct plan_txn *));
+		if (!lane->txns) {
+			err_set(err, ST_LIMIT, "", "the plan's memory limit is reached");
+			return CACHE_FAIL;
+		}
+	}
+	lane->txns[lane->n_txns++] = t;
+	lane->n_files += t->n_files;
+	t->lane = index;
+	mark_files(p, ref, t, index);
+	return CACHE_HAVE;
+}
+
+/* How many transactions from the front this batch takes: ordered ones must not be overtaken by the
+ * order of lanes, so the batch ends before one that would be. */
+static size_t take(const struct plan_in *in)
+{
+	int highest = -1;
+	for (size_t i = 0; i < in->n_txns; i++) {
+		const struct plan_txn *t = &in->txns[i];
+		if (t->wish != PLAN_COMMIT || !t->ordered)
+			continue;
+		if (rank_of(t) < highest)
+			return i;
+		highest = rank_of(t);
+	}
+	return in->n_txns;
+}
+
+static enum cache_answer dry_run(struct plan *p, const struct plan_in *in, size_t n,
+				 struct cache *c, struct needs *needs, struct err *err)
+{
+	bool waiting = false;
+	for (size_t i = 0; i < n; i++) {
+		struct plan_txn *t = &in->txns[i];
+		int ref = ref_index(p, t->ref);
+		if (t->wish != PLAN_COMMIT || t->refused.st != ST_OK || ref < 0)
+			continue;
+		enum cache_answer ans = algebra_apply(p, ref, t, true, c, needs, err);
+		if (ans == CACHE_FAIL)
+			return ans;
+		waiting |= ans == CACHE_WAIT;
+	}
+	return waiting ? CACHE_WAIT : CACHE_HAVE;
+}
+
+static enum cache_answer decide_all(struct plan *p, const struct plan_in *in, size_t n,
+				    struct cache *c, struct needs *needs, struct err *err)
+{
+	size_t n_paths = 0;
+	for (size_t i = 0; i < n; i++)
+		n_paths += in->txns[i].n_files;
+	struct paths batch = {.cap = 16};
+	while (batch.cap < n_paths * 2)
+		batch.cap *= 2;
+	batch.v = arena_calloc(&p->arena, batch.cap, sizeof *batch.v);
+	/* Each transaction can open one lane. */
+	p->lanes = arena_calloc(&p->arena, n ? n : 1, sizeof *p->lanes);
+	if (!batch.v || !p->lanes) {
+		err_set(err, ST_LIMIT, "", "the plan's memory limit is reached");
+		return CACHE_FAIL;
+	}
+	for (size_t ref = 0; ref < p->n_refs; ref++)
+		for (int rank = 0; rank < RANKS; rank++)
+			for (size_t i = 0; i < n; i++) {
+				struct plan_txn *t = &in->txns[i];
+				if (t->wish != PLAN_COMMIT || t->refused.st != ST_OK ||
+				    rank_of(t) != rank || ref_index(p, t->ref) != (int)ref)
+					continue;
+				size_t before = p->n_lanes;
+				enum cache_answer ans =
+					decide(p, in, &batch, t, (int)ref, c, needs, err);
+				if (ans != CACHE_HAVE)
+					return ans;
+				/* A lane is frozen when the next one opens. */
+				if (p->n_lanes > before && before > 0 &&
+				    !p->lanes[before - 1].changes &&
+				    !close_lane(p, &p->lanes[before - 1], (int)before - 1))
+					return CACHE_FAIL;
+			}
+	if (p->n_lanes && !p->lanes[p->n_lanes - 1].changes &&
+	    !close_lane(p, &p->lanes[p->n_lanes - 1], (int)p->n_lanes - 1))
+		return CACHE_FAIL;
+	return CACHE_HAVE;
+}
+
+static void reset_outputs(const struct plan_in *in)
+{
+	for (size_t i = 0; i < in->n_txns; i++) {
+		struct plan_txn *t = &in->txns[i];
+		t->taken = false;
+		t->lane = -1;
+		t->reject = (struct err){0};
+		for (size_t k = 0; k < t->n_deletes; k++)
+			t->deletes[k].deleted = t->deletes[k].overlap = 0;
+	}
+}
+
+enum plan_answer plan_run(const struct plan_in *in, struct cache *c, struct needs *needs,
+			  struct plan **ret_plan, struct err *err)
+{
+	struct plan *p = base_calloc(1, sizeof *p);
+	arena_init(&p->arena, in->max_bytes);
+	p->base = metadata_ref(in->base);
+	p->txns = in->txns;
+	p->n_txns = in->n_txns;
+	reset_outputs(in);
+	size_t n = take(in);
+	enum cache_answer ans = load_refs(p, in, c, needs, err);
+	if (ans == CACHE_HAVE)
+		ans = dry_run(p, in, n, c, needs, err);
+	if (ans == CACHE_HAVE)
+		ans = decide_all(p, in, n, c, needs, err);
+	if (ans != CACHE_HAVE) {
+		plan_free(p);
+		if (ans == CACHE_WAIT)
+			return PLAN_WAIT;
+		if (err->st == ST_OK)
+			err_set(err, ST_LIMIT, "", "the plan's memory limit is reached");
+		return PLAN_FAIL;
+	}
+	for (size_t i = 0; i < n; i++) {
+		struct plan_txn *t = &in->txns[i];
+		t->taken = true;
+		if (t->wish == PLAN_ABORT) {
+			t->state = TXN_DB_ABORTED;
+		} else if (t->wish == PLAN_EXPIRE) {
+			t->state = TXN_DB_EXPIRED;
+		} else if (t->refused.st != ST_OK) {
+			t->state = TXN_DB_REJECTED;
+			t->reject = t->refused;
+		}
+	}
+	for (size_t i = 0; i < p->n_lanes; i++)
+		p->lanes[i].snapshot_id = in->new_snapshot_id(in->ctx);
+	*ret_plan = p;
+	return PLAN_DONE;
+}
+
+void plan_published(const struct plan *plan)
+{
+	for (size_t i = 0; i < plan->n_lanes; i++)
+		reflog_ours(plan->refs[plan->lanes[i].ref].log, plan->lanes[i].snapshot_id);
+	for (size_t b = 0; b < ARRAY_SIZE(plan->files); b++)
+		for (const struct plan_file *f = plan->files[b]; f; f = f->next) {
+			struct reflog *log = plan->refs[f->ref].log;
+			if (f->moved)
+				reflog_moved(log, f->path, f->moved);
+			if (f->emptied)
+				reflog_emptied(log, f->path);
+		}
+}

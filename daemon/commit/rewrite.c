@@ -1,0 +1,131 @@
+#include "daemon/commit/rewrite.h"
+
+#include "proto/avro/manifest_write.h"
+#include "proto/base/jwrite.h"
+#include "proto/iceberg/metadata.h"
+#include "proto/iceberg/partition.h"
+
+static enum status full(struct err *err)
+{
+	return err_set(err, ST_LIMIT, "", "the batch exceeds the memory limit of one snapshot");
+}
+
+enum status rewrite_init(struct rewrite *w, const struct encode_in *in, struct encode_out *out,
+			 const struct metadata *meta, struct err *err)
+{
+	*w = (struct rewrite){
+		.in = in, .out = out, .meta = meta, .version = metadata_format_version(meta)};
+	struct buf b;
+	struct jwrite jw;
+	buf_init(&b, in->max_bytes);
+	jwrite_init(&jw, &b);
+	schema_write(&jw, metadata_schema(meta));
+	bool ok = buf_ok(&b) && arena_strv(&out->arena, buf_strv(&b), &w->schema_json) &&
+		  encode_metadata_dir(meta, &out->arena, &w->metadata_dir);
+	buf_fini(&b);
+	return ok ? ST_OK : full(err);
+}
+
+enum status rewrite_object(struct encode_out *out, struct strv path, struct buf *b,
+			   struct bytes *ret_data, struct err *err)
+{
+	void *items = out->objects;
+	if (!buf_ok(b) ||
+	    !arena_grow(&out->arena, &items, &out->cap_objects, out->n_objects + 1,
+			sizeof *out->objects))
+		return full(err);
+	out->objects = items;
+	struct encode_object *o = &out->objects[out->n_objects++];
+	*o = (struct encode_object){.path = path};
+	size_t n;
+	o->data.p = buf_take(b, &n);
+	o->data.n = n;
+	if (ret_data)
+		*ret_data = o->data;
+	return ST_OK;
+}
+
+enum status rewrite_manifest(struct rewrite *w, enum manifest_content content, int32_t spec_id,
+			     const struct manifest_entry *const *entries, size_t n,
+			     struct manifest_file *ret_row, struct bytes *ret_file,
+			     struct err *err)
+{
+	struct arena *a = &w->out->arena;
+	const struct partition_spec *spec = metadata_spec_by_id(w->meta, spec_id);
+	if (!spec)
+		return err_set(err, ST_CORRUPT, "partition_spec_id", "spec %d is not in the table",
+			       spec_id);
+	struct field *types = NULL;
+	enum status st = partition_type(spec, metadata_schema(w->meta), a, &types, err);
+	if (st != ST_OK)
+		return st;
+	struct buf b;
+	struct jwrite jw;
+	struct strv spec_json;
+	buf_init(&b, w->in->max_bytes);
+	jwrite_init(&jw, &b);
+	partition_write_fields(&jw, spec);
+	bool ok = buf_ok(&b) && arena_strv(a, buf_strv(&b), &spec_json);
+	buf_clear(&b);
+	char uuid[UUID_TEXT_LEN + 1];
+	uuid_text(w->in->commit_uuid, uuid);
+	char *path = arena_printf(a, "%.*s/%s-m%d.avro", STRV_ARG(w->metadata_dir), uuid,
+				  w->n_manifests);
+	if (!ok || !path) {
+		buf_fini(&b);
+		return full(err);
+	}
+	w->n_manifests++;
+	struct manifest_params params = {
+		.format_version = w->version,
+		.content = content,
+		.schema = w->schema_json,
+		.schema_id = metadata_current_schema_id(w->meta),
+		.spec_id = spec_id,
+		.spec_fields = spec_json,
+		.partition = types,
+		.n_partition = spec->n,
+		.snapshot_id = w->snapshot_id,
+		.codec = CODEC_DEFLATE,
+	};
+	memcpy(params.sync, w->in->sync, sizeof params.sync);
+	st = manifest_write(&params, entries, n, &b, a, ret_row, err);
+	if (st == ST_OK) {
+		ret_row->path = strv_of(path);
+		ret_row->seq = w->version >= 2 ? w->seq : 0;
+		if (ret_row->min_seq == SEQ_NONE)
+			ret_row->min_seq = ret_row->seq;
+		ret_row->added_snapshot_id = w->snapshot_id;
+		st = rewrite_object(w->out, ret_row->path, &b, ret_file, err);
+	}
+	buf_fini(&b);
+	return st;
+}
+
+enum status rewrite_copy(struct rewrite *w, const struct rewrite_row *old,
+			 bool (*gone)(void *ctx, const struct manifest_entry *e), void *ctx,
+			 struct manifest_file *ret_row, struct bytes *ret_file, struct err *err)
+{
+	const struct manifest *m = old->view->m;
+	struct arena *a = &w->out->arena;
+	struct manifest_entry *copies = arena_calloc(a, m->n ? m->n : 1, sizeof *copies);
+	const struct manifest_entry **entries =
+		arena_calloc(a, m->n ? m->n : 1, sizeof(struct manifest_entry *));
+	if (!copies || !entries)
+		return full(err);
+	size_t n = 0;
+	for (size_t i = 0; i < m->n; i++) {
+		const struct manifest_entry *e = &m->entries[i];
+		if (e->status == ENTRY_DELETED)
+			continue;
+		copies[n] = *e;
+		copies[n].status = ENTRY_EXISTING;
+		if (gone(ctx, e)) {
+			copies[n].status = ENTRY_DELETED;
+			copies[n].snapshot_id = w->snapshot_id;
+		}
+		entries[n] = &copies[n];
+		n++;
+	}
+	return rewrite_manifest(w, m->content, old->f.spec_id, entries, n, ret_row, ret_file, err);
+}

@@ -1,0 +1,622 @@
+/* The front half of a transaction: Begin, Stage, Seal. */
+#include "daemon/commit/state.h"
+
+#include "proto/base/jwrite.h"
+#include "proto/iceberg/metadata.h"
+#include "proto/iceberg/partition.h"
+#include "proto/iceberg/sort.h"
+#include "proto/rpc/msg.h"
+
+/* Whether an SQL item's completion settles the request; if not, the request was answered. A lost
+ * reply is repeated with the same ids by whoever asked: the statement is idempotent. */
+static bool settled(struct core *c, struct request *r, const struct sql_result *q)
+{
+	if (q->lost) {
+		request_status(c, r, ST_TIMEOUT, "", "PostgreSQL's answer was lost; repeat");
+		return false;
+	}
+	if (core_sql_clean_failure(q)) {
+		request_status(c, r, ST_UNAVAILABLE, "", "PostgreSQL cannot be reached");
+		return false;
+	}
+	return true;
+}
+
+static void item_error(struct core *c, struct request *r, const struct sql_item_result *item)
+{
+	struct err err = {0};
+	switch (item->st) {
+	case ST_DUPLICATE_PATH:
+		err_set(&err, item->st, "data_files.path",
+			"the path is staged by another transaction: %.*s", STRV_ARG(item->path));
+		break;
+	case ST_PATH_CONDEMNED:
+		err_set(&err, item->st, "data_files.path", "the path is being deleted: %.*s",
+			STRV_ARG(item->path));
+		break;
+	case ST_TXN_STATE:
+		err_set(&err, item->st, "txn_id", "the transaction is no longer open");
+		break;
+	default:
+		err_set(&err, item->st, "txn_id", "%s", status_info(item->st)->help);
+	}
+	request_fail(c, r, &err);
+}
+
+/* ------------------------------------------------------------------ Begin */
+
+enum status stage_check_begin(const struct table *t, const struct rpc_begin *m, struct err *err)
+{
+	if (uuid_version(m->txn_id) != 7)
+		return err_set(err, ST_BAD_REQUEST, "txn_id", "must be a version 7 UUID");
+	if (m->kind != RPC_KIND_APPEND && m->kind != RPC_KIND_DELETE &&
+	    m->kind != RPC_KIND_ROW_DELTA)
+		return err_set(err, ST_UNSUPPORTED, "kind", "%s is not implemented",
+			       rpc_symbol_name(&rpc_list_kind, m->kind));
+	if (m->isolation != RPC_ISOLATION_SNAPSHOT)
+		return err_set(err, ST_UNSUPPORTED, "isolation",
+			       "SERIALIZABLE is not implemented: the filter is not checked");
+	if (m->has_filter)
+		return err_set(err, ST_UNSUPPORTED, "filter", "conflict filters are not checked");
+	if (m->source)
+		return err_set(err, ST_UNSUPPORTED, "source", "stream sources are not implemented");
+	if (m->ttl_ms < 0)
+		return err_set(err, ST_BAD_REQUEST, "ttl_ms", "must not be negative");
+	if (m->ref.n == 0)
+		return err_set(err, ST_BAD_REQUEST, "ref", "must not be empty");
+	if (metadata_format_version(t->meta) < 2)
+		return err_set(err, ST_UNSUPPORTED, "format-version",
+			       "staged commits need format version 2 or 3");
+	if (metadata_encryption_key_id(t->meta).p)
+		return err_set(err, ST_ENCRYPTED, "", "the table is encrypted");
+	const struct snapshot_ref *ref = metadata_ref_by_name(t->meta, m->ref);
+	if (ref ? ref->tag : !strv_eq(m->ref, SNAPSHOT_REF_MAIN))
+		return err_set(err, ST_NO_SUCH_REF, "ref", "%.*s is %s", STRV_ARG(m->ref),
+			       ref ? "a tag" : "no branch of the table");
+	if (m->kind == RPC_KIND_APPEND)
+		return ST_OK;
+	if (metadata_format_version(t->meta) < 3 && m->kind == RPC_KIND_DELETE)
+		return err_set(err, ST_UNSUPPORTED, "kind",
+			       "deletion vectors need format version 3");
+	if (!m->has_read_snapshot_id)
+		return m->kind == RPC_KIND_ROW_DELTA && !ref
+			       ? ST_OK
+			       : err_set(err, ST_BAD_REQUEST, "read_snapshot_id",
+					 "kinds that delete must name what they read");
+	if (!metadata_snapshot(t->meta, m->read_snapshot_id))
+		return err_set(err, ST_SNAPSHOT_TOO_OLD, "read_snapshot_id",
+			       "the table has no snapshot %lld", (long long)m->read_snapshot_id);
+	return ST_OK;
+}
+
+static bool json_of_schema(const struct metadata *m, struct arena *a, struct strv *ret_s)
+{
+	struct buf b;
+	struct jwrite w;
+	buf_init(&b, a->limit);
+	jwrite_init(&w, &b);
+	schema_write(&w, metadata_schema(m));
+	bool ok = buf_ok(&b) && arena_strv(a, buf_strv(&b), ret_s);
+	buf_fini(&b);
+	return ok;
+}
+
+static bool json_of_spec(const struct metadata *m, struct arena *a, struct strv *ret_s)
+{
+	struct buf b;
+	struct jwrite w;
+	buf_init(&b, a->limit);
+	jwrite_init(&w, &b);
+	partition_write(&w, metadata_spec(m));
+	bool ok = buf_ok(&b) && arena_strv(a, buf_strv(&b), ret_s);
+	buf_fini(&b);
+	return ok;
+}
+
+static void begin_reply(struct core *c, struct request *r, const struct txn *x)
+{
+	struct metadata *m = x->table->meta;
+	struct rpc_begin_reply *out = arena_calloc(&r->arena, 1, sizeof *out);
+	bool ok = out != NULL;
+	if (ok) {
+		*out = (struct rpc_begin_reply){
+			.txn_id = x->id.u,
+			.table_uuid = x->table->id.u,
+			.incarnation = x->row.incarnation,
+			.ttl_ms = x->row.ttl_ms,
+			.format_version = metadata_format_version(m),
+			.schema_id = metadata_current_schema_id(m),
+			.spec_id = metadata_default_spec_id(m),
+			.sort_order_id = metadata_default_sort_order_id(m),
+			.has_read_snapshot_id = x->row.has_read_snapshot,
+			.read_snapshot_id = x->row.read_snapshot,
+		};
+		/* Copies: the metadata may be replaced before the reply is encoded. */
+		ok = arena_bytes(&r->arena, (struct bytes){x->token.b, sizeof x->token.b},
+				 &out->lease_token) &&
+		     arena_strv(&r->arena, metadata_location(m), &out->location) &&
+		     encode_data_dir(m, &r->arena, &out->data_location) &&
+		     arena_strv(&r->arena, out->data_location, &out->data_location) &&
+		     json_of_schema(m, &r->arena, &out->schema_json) &&
+		     json_of_spec(m, &r->arena, &out->spec_json);
+	}
+	if (!ok)
+		request_status(c, r, ST_TOO_LARGE, "", "the schema exceeds the reply's limit");
+	else
+		request_rpc(c, r, out);
+}
+
+static void begun(struct core *c, void *ctx, const struct event *ev)
+{
+	struct request *r = ctx;
+	const struct sql_result *q = ev->u.done.sql;
+	struct txn *x = r->txn;
+	if (!x) { /* the table was forgotten meanwhile */
+		request_let(r);
+		return;
+	}
+	bool fine = !q->lost && !core_sql_clean_failure(q) && q->item.st == ST_OK;
+	if (fine && q->item.row.state == TXN_DB_OPEN) {
+		x->row.expires_pg_ms = q->item.row.expires_pg_ms;
+		x->row.ttl_ms = q->item.row.ttl_ms;
+		txn_move(c, x, TXN_OPEN);
+		begin_reply(c, r, x);
+		r->txn = NULL;
+		txn_turn(c, x);
+		request_let(r);
+		return;
+	}
+	if (settled(c, r, q)) {
+		if (!fine)
+			item_error(c, r, &q->item);
+		else
+			/* The id was used before and has gone on; rows know more than memory. The
+			 * reply of a repeated Begin is still the same. */
+			begin_reply(c, r, x);
+	}
+	r->txn = NULL;
+	struct list late;
+	list_init(&late);
+	for (struct list *n; (n = list_pop_front(&x->turn));)
+		list_push_back(&late, n);
+	txn_free(c, x);
+	for (struct list *n; (n = list_pop_front(&late));)
+		request_run(c, LIST_ITEM(n, struct request, wait));
+	request_let(r);
+}
+
+void stage_begin(struct core *c, struct request *r)
+{
+	const struct rpc_begin *m = r->in.u.begin;
+	struct table *t = r->table;
+	struct err err = {0};
+	struct txn_id id = {m->txn_id};
+	if (t->state == TABLE_HALTED) {
+		request_status(c, r, ST_TABLE_HALTED, "", t->halt.msg);
+		return;
+	}
+	if (t->incarnation != r->in.incarnation) {
+		request_status(c, r, ST_TABLE_GONE, "table", "the table was replaced");
+		return;
+	}
+	struct txn *x = txn_find(c, id);
+	if (x && x->state == TXN_NEW) {
+		list_push_back(&x->turn, &r->wait);
+		return;
+	}
+	if (x) {
+		/* Known: the same Begin gets the same answer. */
+		struct txn probe = {.table = t, .id = id};
+		arena_init(&probe.arena, c->conf.request_max_bytes);
+		enum status st = txn_fill(c, &probe, m, r->in.principal, &err);
+		bool same = st == ST_OK && x->table == t &&
+			    digest_eq(&probe.row.params, &x->row.params);
+		arena_fini(&probe.arena);
+		if (same)
+			begin_reply(c, r, x);
+		else
+			request_status(c, r, ST_DIGEST_CONFLICT, "txn_id",
+				       "the id was used before with other parameters");
+		return;
+	}
+	enum status st = stage_check_begin(t, m, &err);
+	if (st != ST_OK) {
+		request_fail(c, r, &err);
+		return;
+	}
+	if (c->n_txns >= c->conf.txn_max) {
+		request_status(c, r, ST_OVERLOADED, "", "too many transactions are open");
+		return;
+	}
+	x = txn_new(c, t, id);
+	st = txn_fill(c, x, m, r->in.principal, &err);
+	if (st != ST_OK) {
+		txn_free(c, x);
+		request_fail(c, r, &err);
+		return;
+	}
+	r->txn = x;
+	r->sent = true;
+	request_hold(r);
+	struct effect *e = core_emit(c, FX_SQL, begun, r);
+	e->u.sql.kind = SQL_TXN_BEGIN;
+	e->u.sql.u.begin = &x->row;
+}
+
+/* ------------------------------------------------------------------ Stage */
+
+static void stage_over(struct core *c, struct request *r)
+{
+	struct txn *x = r->txn;
+	r->txn = NULL;
+	if (x) {
+		ASSERT(x->stages > 0);
+		x->stages--;
+		txn_turn(c, x);
+	}
+}
+
+static void stage_reply(struct core *c, struct request *r, const struct frag *f)
+{
+	struct rpc_stage_reply *out = arena_calloc(&r->arena, 1, sizeof *out);
+	if (!out || !arena_strv(&r->arena, f->id, &out->fragment_id)) {
+		request_status(c, r, ST_TOO_LARGE, "", "the reply exceeds its limit");
+		return;
+	}
+	out->attempt = f->attempt;
+	out->digest = f->digest;
+	out->doomed = RPC_DOOMED_NONE;
+	request_rpc(c, r, out);
+}
+
+static void staged(struct core *c, void *ctx, const struct event *ev)
+{
+	struct request *r = ctx;
+	const struct sql_result *q = ev->u.done.sql;
+	struct txn *x = r->txn;
+	if (x && settled(c, r, q)) {
+		if (q->item.st != ST_OK) {
+			item_error(c, r, &q->item);
+		} else {
+			r->frag->durable = true;
+			list_push_back(&x->frags, &r->frag->node);
+			stage_reply(c, r, r->frag);
+		}
+	}
+	stage_over(c, r);
+	request_let(r);
+}
+
+struct sql_stage_item *stage_item(struct txn *x, struct frag *f)
+{
+	struct sql_stage_item *item = arena_calloc(&x->arena, 1, sizeof *item);
+	struct strv *paths =
+		arena_calloc(&x->arena, f->n_files ? f->n_files : 1, sizeof *paths);
+	if (!item || !paths)
+		return NULL;
+	for (size_t i = 0; i < f->n_files; i++)
+		paths[i] = f->files[i].path;
+	*item = (struct sql_stage_item){
+		.row = {.txn = x->id,
+			.fragment_id = f->id,
+			.attempt = f->attempt,
+			.digest = f->digest,
+			.payload = f->payload},
+		.paths = paths,
+		.n_paths = f->n_files,
+	};
+	return item;
+}
+
+/* Runs until the files of the read snapshot are there, then stores the fragment. */
+static void stage_run(struct core *c, struct gather *g)
+{
+	struct request *r = CONTAINER_OF(g, struct request, gather);
+	struct txn *x = r->txn;
+	struct err err = {0};
+	if (r->answered || !x) {
+		stage_over(c, r);
+		request_let(r);
+		return;
+	}
+	enum cache_answer ans =
+		frag_subtract(c, x, x->table->meta, r->frag, &r->needs, &err);
+	if (ans == CACHE_WAIT) {
+		core_gather(c, g, &r->needs);
+		return;
+	}
+	struct sql_stage_item *item = NULL;
+	if (ans == CACHE_HAVE) {
+		if (frag_pack(x, &r->in.u.stage->fragment, r->frag))
+			item = stage_item(x, r->frag);
+		if (!item)
+			err_set(&err, ST_TOO_LARGE, "",
+				"the transaction exceeds the memory limit");
+	}
+	if (!item) {
+		err_prefix(&err, "fragment");
+		request_fail(c, r, &err);
+		stage_over(c, r);
+		request_let(r);
+		return;
+	}
+	r->sent = true;
+	struct effect *e = core_emit(c, FX_SQL, staged, r);
+	e->u.sql.kind = SQL_TXN_STAGE;
+	e->u.sql.u.stage = item;
+}
+
+static void state_error(struct core *c, struct request *r, const struct txn *x)
+{
+	struct err err = {0};
+	err_set(&err, ST_TXN_STATE, "txn_id", "the transaction is %s",
+		x->state == TXN_FINAL ? "final" : "sealed");
+	request_fail(c, r, &err);
+}
+
+/* Another attempt that wrote the same files, or the same attempt with other content. */
+static bool stage_known(struct core *c, struct request *r, struct txn *x)
+{
+	const struct rpc_fragment *in = &r->in.u.stage->fragment;
+	struct frag *f = frag_find(x, in->fragment_id, in->attempt);
+	if (!f)
+		return false;
+	if (digest_eq(&f->digest, &in->digest))
+		stage_reply(c, r, f);
+	else
+		request_status(c, r, ST_DIGEST_CONFLICT, "fragment.digest",
+			       "this attempt of the fragment was staged with other content");
+	r->txn = NULL;
+	return true;
+}
+
+void stage_stage(struct core *c, struct request *r)
+{
+	struct txn *x = r->txn;
+	struct err err = {0};
+	if (stage_known(c, r, x))
+		return;
+	if (x->state != TXN_OPEN) {
+		state_error(c, r, x);
+		r->txn = NULL;
+		return;
+	}
+	if (frag_decode(x->table->meta, x, &r->in.u.stage->fragment, &r->frag, &err) != ST_OK) {
+		err_prefix(&err, "fragment");
+		request_fail(c, r, &err);
+		r->txn = NULL;
+		return;
+	}
+	x->stages++;
+	request_hold(r);
+	r->gather.run = stage_run;
+	stage_run(c, &r->gather);
+}
+
+/* ------------------------------------------------------------------ Seal */
+
+static void seal_over(struct core *c, struct request *r)
+{
+	struct txn *x = r->txn;
+	r->txn = NULL;
+	if (x) {
+		x->busy = NULL;
+		txn_turn(c, x);
+	}
+}
+
+static void seal_reply(struct core *c, struct request *r, const struct digest *d)
+{
+	struct rpc_seal_reply *out = arena_calloc(&r->arena, 1, sizeof *out);
+	if (!out) {
+		request_status(c, r, ST_TOO_LARGE, "", "the reply exceeds its limit");
+		return;
+	}
+	out->set_digest = *d;
+	request_rpc(c, r, out);
+}
+
+static void sealed(struct core *c, void *ctx, const struct event *ev)
+{
+	struct request *r = ctx;
+	const struct sql_result *q = ev->u.done.sql;
+	struct txn *x = r->txn;
+	if (x && settled(c, r, q)) {
+		if (q->item.st != ST_OK) {
+			item_error(c, r, &q->item);
+		} else {
+			x->verified = true;
+			txn_move(c, x, TXN_SEALED);
+			seal_reply(c, r, &x->row.set_digest);
+		}
+	}
+	seal_over(c, r);
+	request_let(r);
+}
+
+static void seal_send(struct core *c, struct request *r)
+{
+	struct txn *x = r->txn;
+	struct sql_seal_item *item = arena_calloc(&x->arena, 1, sizeof *item);
+	if (!item) {
+		request_status(c, r, ST_TOO_LARGE, "", "the transaction exceeds the memory limit");
+		seal_over(c, r);
+		request_let(r);
+		return;
+	}
+	*item = (struct sql_seal_item){
+		.txn = x->id, .set_digest = x->row.set_digest, .seal = x->row.seal};
+	r->sent = true;
+	struct effect *e = core_emit(c, FX_SQL, sealed, r);
+	e->u.sql.kind = SQL_TXN_SEAL;
+	e->u.sql.u.seal = item;
+}
+
+struct stat_ctx {
+	struct request *r;
+	struct txn *x;
+	const struct content_file *f;
+};
+
+static void seal_stat(struct core *c, void *ctx, const struct event *ev)
+{
+	struct stat_ctx *s = ctx;
+	struct request *r = s->r;
+	txn_stat_finding(s->f, ev->u.done.stat, &r->stat_err);
+	struct txn *x = s->x;
+	base_free(s);
+	if (--r->stats == 0) {
+		if (r->answered || !r->txn) {
+			seal_over(c, r);
+			request_let(r);
+		} else if (r->stat_err.st != ST_OK) {
+			if (r->stat_err.st == ST_IO)
+				r->stat_err.st = ST_UNAVAILABLE;
+			request_fail(c, r, &r->stat_err);
+			seal_over(c, r);
+			request_let(r);
+		} else {
+			seal_send(c, r);
+		}
+	}
+	txn_let(x);
+}
+
+static enum status seal_totals(const struct rpc_seal *m, struct frag *const *w, size_t n,
+			       struct err *err)
+{
+	int64_t files = 0, rows = 0, deleted = 0;
+	for (size_t i = 0; i < n; i++) {
+		files += (int64_t)w[i]->n_files;
+		rows += w[i]->rows;
+		deleted += w[i]->positions;
+	}
+	if (m->expected_files != RPC_EXPECTED_NONE && m->expected_files != files)
+		return err_set(err, ST_BAD_REQUEST, "expected_files",
+			       "%lld expected, the fragments have %lld",
+			       (long long)m->expected_files, (long long)files);
+	if (m->expected_rows != RPC_EXPECTED_NONE && m->expected_rows != rows)
+		return err_set(err, ST_BAD_REQUEST, "expected_rows",
+			       "%lld expected, the fragments have %lld",
+			       (long long)m->expected_rows, (long long)rows);
+	if (m->expected_deleted != RPC_EXPECTED_NONE && m->expected_deleted != deleted)
+		return err_set(err, ST_BAD_REQUEST, "expected_deleted",
+			       "%lld expected, the fragments have %lld",
+			       (long long)m->expected_deleted, (long long)deleted);
+	return ST_OK;
+}
+
+enum status stage_check_winners(const struct txn *x, struct frag *const *w, size_t n,
+				 struct err *err)
+{
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k < i; k++) {
+			if (strv_eq(w[i]->id, w[k]->id))
+				return err_set(err, ST_BAD_REQUEST, "fragments",
+					       "fragment %.*s is named twice",
+					       STRV_ARG(w[i]->id));
+			for (size_t a = 0; a < w[i]->n_files; a++)
+				for (size_t b = 0; b < w[k]->n_files; b++)
+					if (strv_eq(w[i]->files[a].path, w[k]->files[b].path))
+						return err_set(err, ST_DUPLICATE_PATH, "fragments",
+							       "two fragments bring %.*s",
+							       STRV_ARG(w[i]->files[a].path));
+		}
+	size_t files = 0, deletes = 0;
+	for (size_t i = 0; i < n; i++) {
+		files += w[i]->n_files;
+		deletes += w[i]->n_deletes;
+	}
+	if (files == 0 && deletes == 0)
+		return err_set(err, ST_BAD_REQUEST, "fragments", "nothing is staged");
+	(void)x;
+	return ST_OK;
+}
+
+static enum status seal_prepare(struct core *c, struct request *r, struct txn *x, struct err *err)
+{
+	const struct rpc_seal *m = r->in.u.seal;
+	struct frag **w = arena_calloc(&x->arena, m->n_fragments ? m->n_fragments : 1,
+				       sizeof(struct frag *));
+	if (!w)
+		return err_set(err, ST_TOO_LARGE, "", "the transaction exceeds the memory limit");
+	for (size_t i = 0; i < m->n_fragments; i++) {
+		const struct rpc_fragment_ref *ref = &m->fragments[i];
+		w[i] = frag_find(x, ref->fragment_id, ref->attempt);
+		if (!w[i] || !digest_eq(&w[i]->digest, &ref->digest)) {
+			enum status st = err_set(
+				err, w[i] ? ST_DIGEST_CONFLICT : ST_FRAGMENT_MISSING, "",
+				"fragment %.*s attempt %d %s", STRV_ARG(ref->fragment_id),
+				ref->attempt,
+				w[i] ? "was staged with other content" : "was not staged");
+			err_prefix(err, "fragments[%zu]", i);
+			return st;
+		}
+	}
+	enum status st = stage_check_winners(x, w, m->n_fragments, err);
+	if (st == ST_OK)
+		st = seal_totals(m, w, m->n_fragments, err);
+	if (st == ST_OK)
+		st = txn_seal(c, x, w, m->n_fragments, err);
+	if (st == ST_OK && !frag_pack_seal(&x->arena, w, m->n_fragments, &x->row.seal))
+		st = err_set(err, ST_TOO_LARGE, "", "the transaction exceeds the memory limit");
+	return st;
+}
+
+void stage_seal(struct core *c, struct request *r)
+{
+	struct txn *x = r->txn;
+	struct err err = {0};
+	if (x->state != TXN_OPEN) {
+		/* Sealed before: the same set gets the same answer. */
+		struct buf b;
+		struct arena a;
+		arena_init(&a, c->conf.request_max_bytes);
+		const struct rpc_seal *m = r->in.u.seal;
+		struct frag **w = arena_calloc(&a, m->n_fragments ? m->n_fragments : 1,
+					       sizeof(struct frag *));
+		bool same = w != NULL;
+		for (size_t i = 0; same && i < m->n_fragments; i++) {
+			w[i] = frag_find(x, m->fragments[i].fragment_id, m->fragments[i].attempt);
+			same = w[i] && digest_eq(&w[i]->digest, &m->fragments[i].digest);
+		}
+		struct bytes packed;
+		same = same && frag_pack_seal(&a, w, m->n_fragments, &packed);
+		if (same) {
+			struct digest d = digest_sha256(packed);
+			same = x->row.has_set_digest && digest_eq(&d, &x->row.set_digest);
+		}
+		(void)b;
+		arena_fini(&a);
+		if (same)
+			seal_reply(c, r, &x->row.set_digest);
+		else if (x->state == TXN_FINAL)
+			state_error(c, r, x);
+		else
+			request_status(c, r, ST_DIGEST_CONFLICT, "fragments",
+				       "the transaction was sealed with other fragments");
+		r->txn = NULL;
+		return;
+	}
+	if (seal_prepare(c, r, x, &err) != ST_OK) {
+		request_fail(c, r, &err);
+		r->txn = NULL;
+		return;
+	}
+	x->row.set_digest = digest_sha256(x->row.seal);
+	x->row.has_set_digest = true;
+	x->busy = r;
+	request_hold(r);
+	if (x->n_files == 0) {
+		seal_send(c, r);
+		return;
+	}
+	r->stats = x->n_files;
+	for (size_t i = 0; i < x->n_files; i++) {
+		struct stat_ctx *s = base_calloc(1, sizeof *s);
+		*s = (struct stat_ctx){r, x, &x->files[i]};
+		txn_hold(x);
+		struct effect *e = core_emit(c, FX_STAT, seal_stat, s);
+		e->u.path = x->files[i].path;
+	}
+}

@@ -1,0 +1,440 @@
+/* The core's own structures. Only files of this folder include it; all state hangs off struct core
+ * and is touched by core_step alone. */
+#ifndef DAEMON_COMMIT_STATE_H
+#define DAEMON_COMMIT_STATE_H
+
+#include "daemon/commit/cache.h"
+#include "daemon/commit/encode.h"
+#include "daemon/commit/plan.h"
+#include "daemon/commit/port.h"
+#include "proto/base/list.h"
+#include "proto/rpc/rpc.h"
+
+enum txn_state {
+#define STATE(name, help) TXN_##name,
+#include "daemon/commit/txn.tbl"
+	TXN__COUNT
+};
+
+enum batch_state {
+#define STATE(name, help) BATCH_##name,
+#include "daemon/commit/batch.tbl"
+	BATCH__COUNT
+};
+
+typedef void (*done_fn)(struct core *c, void *ctx, const struct event *ev);
+
+/* An operation that runs until no file is missing; embedded in its owner. */
+struct gather {
+	size_t waiting; /* reads under way for it */
+	void (*run)(struct core *c, struct gather *g);
+};
+
+/* A callback at a time on the loop clock; at most one per owner, embedded. */
+struct timer {
+	struct list node; /* on core.timers while armed */
+	int64_t at_us;
+	void (*fire)(struct core *c, struct timer *t);
+};
+
+struct request {
+	struct list node;	/* core.requests until the reply's completion */
+	struct list wait;	/* whichever queue it waits in: start, table, transaction, final */
+	enum ev_kind kind;
+	struct ev_request in;
+	struct arena arena;	/* the reply and what is needed on the way */
+	bool answered;
+	bool sent;		/* a durable step of it may have happened: time-out is unknown */
+	size_t holds;		/* effects under way that name this request */
+	bool released;		/* the reply was delivered: freed when nothing holds it */
+	struct table *table;	/* loaded, set when past the table gate */
+	struct txn *txn;
+	struct gather gather;
+	struct needs needs;
+	struct frag *frag;	/* EV_STAGE: being staged */
+	size_t stats;		/* FX_STAT under way */
+	struct err stat_err;	/* first finding */
+	struct err late_err;	/* CommitOnce: what to say when the rows know nothing */
+	size_t looked;		/* TXN_READ already tried */
+	struct entry *entry;	/* EV_TABLE_COMMIT: in the table's queue */
+	struct batch *batch;	/* EV_TABLE_COMMIT: being published */
+	struct creation *creation;
+	struct metadata *replied; /* kept until the reply is written */
+	struct strv *purge;
+	size_t n_purge;
+};
+
+/* One staged attempt of a fragment, decoded, in the transaction's arena. */
+struct frag {
+	struct list node;
+	struct strv id;
+	int32_t attempt;
+	struct digest digest;
+	bool durable;
+	struct content_file *files;
+	int32_t *schema_ids;
+	size_t n_files;
+	int64_t rows_updated;
+	int64_t rows;
+	int64_t positions; /* as stated by the worker */
+	struct plan_delete *deletes;
+	size_t n_deletes;
+	struct bytes payload; /* only until it is durable */
+};
+
+enum entry_kind { ENTRY_TXN, ENTRY_REST };
+
+struct entry {
+	struct list node; /* table.queue */
+	enum entry_kind kind;
+	struct txn *txn;
+	struct request *req;
+};
+
+struct txn {
+	struct txn *next; /* hash chain */
+	struct txn_id id;
+	struct table *table;
+	enum txn_state state;
+	struct arena arena;
+	struct txn_row row; /* text in the arena */
+	struct digest token;
+	int format_version; /* of the table at Begin */
+	bool ordered;
+	struct list frags;
+	struct frag **winners; /* in seal order; set when sealed */
+	size_t n_winners;
+	struct strv_pair *summary;
+	size_t n_summary;
+	struct list turn;    /* requests that wait for their turn */
+	size_t stages;	     /* Stage requests under way */
+	struct request *busy; /* the exclusive request under way */
+	struct list waiters; /* requests that wait for the final outcome */
+	enum plan_wish wish;
+	bool verified;	     /* staged objects were confirmed */
+	size_t stats;	     /* FX_STAT under way */
+	struct err refused;  /* found before planning */
+	bool ending;	     /* an expiry statement is under way */
+	struct entry entry;
+	struct bitmap64 **sets; /* owned: positions of deletes */
+	size_t n_sets, cap_sets;
+	/* Of the winners, set when sealed. */
+	struct plan_delete *merged; /* each data file once */
+	size_t n_merged;
+	struct content_file *files;
+	int32_t *schema_ids;
+	size_t n_files;
+	int64_t rows_updated;
+	struct timer timer; /* verification again */
+	struct bytes outcome;
+	size_t holds; /* effects under way that name it */
+	bool gone;
+};
+
+enum table_state {
+	TABLE_LOADING,
+	TABLE_READY,
+	TABLE_HALTED,
+};
+
+struct table {
+	struct table *next; /* hash chain */
+	struct list node;   /* core.table_list */
+	struct table_id id;
+	enum table_state state;
+	int64_t incarnation, epoch, version, last_batch;
+	struct strv name;     /* owned */
+	struct strv location; /* of the metadata file; owned */
+	struct metadata *meta;
+	struct list queue;
+	size_t n_queue;
+	struct list waiting; /* requests until READY */
+	struct batch *batch;
+	struct reflog **logs;
+	size_t n_logs;
+	struct err halt;
+	size_t batch_limit; /* fewer transactions after a batch that did not fit */
+	int64_t first_us;   /* arrival of the oldest waiting entry, for the window */
+	struct timer timer; /* load retries and the window */
+	bool taking;	    /* a take-over is under way */
+	int64_t epoch_read, read_incarnation; /* of the last plain read */
+	int64_t epoch_expected; /* 0, or: anything else means that somebody took the table */
+	bool bump_open;		/* a bump of epoch_read was sent, its outcome is not known */
+	int64_t head_seq;
+	struct strv head_location; /* owned: as the take-over read it */
+	size_t holds;		   /* effects under way that name this table */
+	bool gone;		   /* dropped; freed when nothing holds it */
+	void (*taken)(struct core *c, struct table *t, enum status st);
+	int failures; /* of loading, in a row */
+};
+
+struct batch {
+	struct core *core;
+	struct table *table;
+	size_t holds;	/* effects under way that name it */
+	bool ledgered;	/* object rows may exist */
+	bool fenced;	/* somebody else moved the epoch */
+	size_t rechecks;
+	enum batch_state state;
+	struct arena arena;
+	struct batch_id id;
+	int64_t no;
+	struct request *rest; /* a REST commit; else transactions */
+	struct txn **txns;
+	struct plan_txn *plan_txns;
+	size_t n;
+	struct gather gather;
+	struct needs needs;
+	struct plan *plan;
+	struct metadata *fresh; /* REST: the applied metadata */
+	struct encode_in in;
+	struct encode_out *out;
+	size_t puts; /* under way */
+	struct err put_err;
+	struct sql_ledger ledger;
+	struct sql_publish publish;
+	struct timer timer;
+	enum batch_state resume; /* after PAUSED */
+	struct txn_id *ids;
+	uint8_t *states;
+	struct bytes *outcomes; /* per transaction, inside the packed form */
+	bool rest_dead; /* REST: only pure delete snapshots */
+};
+
+struct slot {
+	uint32_t gen;
+	bool used;
+	enum fx_kind kind;
+	done_fn done;
+	void *ctx;
+	uint32_t next_free;
+};
+
+struct core {
+	uint64_t rng[4];
+	struct core_conf conf;
+	int64_t now_us, pg_ms;
+	struct effects *fx; /* during a step */
+	struct slot *slots;
+	size_t n_slots, cap_slots;
+	uint32_t free_slot;
+	bool started, draining;
+	struct digest secret;
+	struct list starting; /* requests before RECOVER was answered */
+	struct list requests;
+	struct list timers;
+	struct cache *cache;
+	struct table *tables[256];
+	struct list table_list;
+	struct txn *txns[4096];
+	size_t n_txns;
+	int64_t next_deadline;
+	struct timer sweep;
+	struct timer recover;
+	struct core_counters counters;
+	size_t background; /* effects that nobody waits for but a drain */
+};
+
+/* --- core.c --- */
+/* Appends an effect whose completion calls done(ctx); fill in the union of the returned effect at
+ * once, the pointer moves with the next one. */
+struct effect *core_emit(struct core *c, enum fx_kind kind, done_fn done, void *ctx);
+uint64_t core_random(struct core *c);
+void core_random_bytes(struct core *c, uint8_t *out, size_t n);
+struct uuid core_uuid7(struct core *c);
+struct uuid core_uuid4(struct core *c);
+void core_timer(struct core *c, struct timer *t, int64_t at_us,
+		void (*fire)(struct core *c, struct timer *t));
+void core_timer_stop(struct timer *t);
+void core_log(struct core *c, int level, const char *event, const struct table *t,
+	      const struct txn *x, const struct err *err);
+/* Issues the reads in needs; g->run is called when all have been answered. */
+void core_gather(struct core *c, struct gather *g, struct needs *needs);
+/* Whether an SQL completion means "nothing happened, try again later". */
+static inline bool core_sql_clean_failure(const struct sql_result *r)
+{
+	return !r->sent || (!r->lost && r->err.st != ST_OK);
+}
+
+/* EV_RESUME. */
+void core_resume(struct core *c, struct request *r);
+
+/* --- request.c --- */
+void request_new(struct core *c, const struct event *ev);
+/* Each request is answered once; later calls are ignored (it was answered by its deadline). */
+void request_fail(struct core *c, struct request *r, const struct err *err);
+void request_status(struct core *c, struct request *r, enum status st, const char *field,
+		    const char *msg);
+void request_rpc(struct core *c, struct request *r, const void *msg);
+void request_committed(struct core *c, struct request *r, struct strv location,
+		       struct metadata *m);
+/* An effect's completion will name the request. After it was answered, `in` must not be read. */
+void request_hold(struct request *r);
+void request_let(struct request *r);
+/* Past the gates of start and table: runs the handler of its kind. */
+void request_run(struct core *c, struct request *r);
+void request_expire(struct core *c);
+/* The table is READY or will not be: lets its waiting requests go on. */
+void request_table_ready(struct core *c, struct table *t);
+
+/* --- table.c --- */
+struct table *table_find(struct core *c, struct table_id id);
+/* Finds or starts loading. */
+struct table *table_open(struct core *c, struct table_id id);
+/* Forgets the table and everything of it in memory; its requests are answered with st. */
+void table_drop(struct core *c, struct table *t, enum status st, const char *why);
+void table_halt(struct core *c, struct table *t, const struct err *err);
+void table_hold(struct table *t);
+void table_let(struct table *t);
+/* Bumps the epoch until it is ours: st ST_OK, or ST_FENCED when somebody else moved it, or
+ * ST_TABLE_GONE. expected: the epoch that must be found, 0 for any. Retries by itself on lost
+ * replies. */
+void table_take(struct core *c, struct table *t, int64_t expected,
+		void (*taken)(struct core *c, struct table *t, enum status st));
+/* News of a new current metadata for the driver. */
+void table_note(struct core *c, struct table_id id, struct strv location, struct metadata *m);
+struct reflog *table_log(struct table *t, struct strv ref, int64_t head);
+void table_set_head(struct core *c, struct table *t, struct metadata *m, struct strv location,
+		    int64_t version, int64_t last_batch);
+void table_enqueue(struct core *c, struct table *t, struct entry *e);
+void table_dequeue(struct table *t, struct entry *e);
+void table_pump(struct core *c, struct table *t);
+void table_free_all(struct core *c);
+
+/* --- txn.c --- */
+struct txn *txn_find(struct core *c, struct txn_id id);
+struct txn *txn_new(struct core *c, struct table *t, struct txn_id id);
+void txn_free(struct core *c, struct txn *x);
+void txn_move(struct core *c, struct txn *x, enum txn_state to);
+struct digest txn_token(const struct core *c, struct txn_id id, struct table_id table,
+			int64_t incarnation);
+/* Fills row fields that Begin fixes from the message; text goes into the transaction's arena. */
+MUST_CHECK enum status txn_fill(struct core *c, struct txn *x, const struct rpc_begin *m,
+				struct strv principal, struct err *err);
+/* From rows, after a restart. The transaction may end up in the queue. */
+void txn_restore(struct core *c, struct table *t, const struct sql_item_result *item);
+void txn_hold(struct txn *x);
+void txn_let(struct txn *x);
+/* The set lives as long as the transaction. */
+void txn_own_set(struct txn *x, struct bitmap64 *own_bits);
+/* Fixes the winners and what they bring together; the state is the caller's to move. */
+MUST_CHECK enum status txn_seal(struct core *c, struct txn *x, struct frag **winners, size_t n,
+				struct err *err);
+/* From the packed form of a row. */
+MUST_CHECK enum status txn_set_summary(struct txn *x, struct bytes packed, struct err *err);
+/* Confirms staged objects by size with requests that are sent now, then queues. */
+void txn_verify(struct core *c, struct txn *x);
+void txn_verify_again(struct core *c, struct timer *t);
+/* Judges one answer: ST_FILE_MISSING, ST_SIZE_MISMATCH, or ST_IO when the store did not say. */
+void txn_stat_finding(const struct content_file *f, const struct stat_result *r, struct err *err);
+void txn_queue(struct core *c, struct txn *x);
+/* Final: answers everyone who waits and frees it. outcome is an encoded rpc_outcome. */
+void txn_final(struct core *c, struct txn *x, struct bytes outcome);
+/* After an effect: lets waiting requests have their turn. */
+void txn_turn(struct core *c, struct txn *x);
+void txn_sweep(struct core *c);
+
+/* --- stage.c --- */
+void stage_begin(struct core *c, struct request *r);
+void stage_stage(struct core *c, struct request *r);
+void stage_seal(struct core *c, struct request *r);
+/* What may be begun on the table. */
+MUST_CHECK enum status stage_check_begin(const struct table *t, const struct rpc_begin *m,
+					 struct err *err);
+/* Fragments that together make up a transaction. */
+MUST_CHECK enum status stage_check_winners(const struct txn *x, struct frag *const *w, size_t n,
+					   struct err *err);
+/* The statement's item for a packed fragment; NULL when memory is gone. */
+struct sql_stage_item *stage_item(struct txn *x, struct frag *f);
+
+/* --- once.c --- */
+void once_start(struct core *c, struct request *r);
+
+/* --- finish.c --- */
+void finish_commit(struct core *c, struct request *r);
+void finish_status(struct core *c, struct request *r);
+void finish_abort(struct core *c, struct request *r);
+void finish_heartbeat(struct core *c, struct request *r);
+/* Answers with the transaction as it stands in memory. */
+void finish_pending(struct core *c, struct request *r, const struct txn *x);
+/* With an encoded outcome. */
+void finish_outcome(struct core *c, struct request *r, struct bytes outcome);
+/* A request that finds its transaction final. */
+void finish_final(struct core *c, struct request *r, struct bytes outcome);
+/* A CommitOnce whose id is known to the rows: asks them. */
+void finish_reread(struct core *c, struct request *r);
+/* A repeated CommitOnce waits for the outcome of the first. */
+void finish_wait_same(struct core *c, struct request *r, const struct rpc_commit_once *m);
+/* Summary properties of Commit: checked, copied, packed into the row. */
+MUST_CHECK enum status finish_summary(struct txn *x, const struct rpc_property *in, size_t n,
+				      struct err *err);
+/* Answers from rows. false: the rows say that it is not final. */
+bool finish_from_rows(struct core *c, struct request *r, const struct sql_item_result *item);
+
+/* --- frag.c --- */
+/* Checks a fragment against table and transaction and decodes it into the transaction's arena,
+ * vectors as staged. The digest is recomputed. */
+MUST_CHECK enum status frag_decode(const struct metadata *m, struct txn *x,
+				   const struct rpc_fragment *f, struct frag **ret_f,
+				   struct err *err);
+/* Takes from every vector what was deleted at the read snapshot already. */
+enum cache_answer frag_subtract(struct core *c, struct txn *x, struct metadata *m, struct frag *f,
+				struct needs *needs, struct err *err);
+/* The stored form: the fragment with what is new only. */
+MUST_CHECK bool frag_pack(struct txn *x, const struct rpc_fragment *f, struct frag *g);
+MUST_CHECK enum status frag_unpack(struct txn *x, const struct fragment_row *row,
+				   struct frag **ret_f, struct err *err);
+
+/* The packed winners of a Seal: id, attempt and digest of each. */
+MUST_CHECK bool frag_pack_seal(struct arena *a, struct frag *const *winners, size_t n,
+			       struct bytes *ret_seal);
+/* Finds them among the transaction's fragments. */
+MUST_CHECK enum status frag_winners(struct txn *x, struct bytes seal, struct frag ***ret_w,
+				    size_t *ret_n, struct err *err);
+struct frag *frag_find(const struct txn *x, struct strv id, int32_t attempt);
+
+/* --- batch.c --- */
+void batch_start(struct core *c, struct table *t);
+void batch_move(struct core *c, struct batch *b, enum batch_state to);
+void batch_free(struct batch *b);
+/* The attempt is over without effect: its entries go back to the front of the queue. */
+void batch_back(struct core *c, struct batch *b);
+/* The same, or a halt when the cause does not pass by itself. */
+void batch_failed(struct core *c, struct batch *b, const struct err *err);
+/* Ends a batch that holds nothing any more. */
+void batch_drop(struct core *c, struct batch *b);
+int64_t batch_snapshot_id(struct core *c, const struct metadata *m);
+void batch_encode(struct core *c, struct batch *b);
+void batch_published(struct core *c, struct batch *b);
+
+/* --- publish.c --- */
+/* Everything after encoding: ledger, wave, decision. */
+void publish_prepare(struct core *c, struct batch *b);
+void publish_ledger(struct core *c, struct batch *b);
+void publish_send(struct core *c, struct batch *b);
+void publish_resolve(struct core *c, struct batch *b);
+void publish_unledger(struct core *c, struct table_id table, struct batch_id id, int64_t epoch);
+
+/* --- rest.c --- */
+/* Checks, applies and verifies the REST commit of the batch; calls batch_encode, or answers. */
+void rest_plan(struct core *c, struct batch *b);
+void rest_published(struct core *c, struct batch *b);
+void rest_enqueue(struct core *c, struct request *r);
+void rest_back(struct core *c, struct table *t, struct request *r);
+void rest_failed(struct core *c, struct batch *b, const struct err *err);
+
+/* --- create.c --- */
+void create_table(struct core *c, struct request *r);
+void create_drop(struct core *c, struct request *r);
+
+/* --- answer.c --- */
+/* Packs one outcome per transaction; false when memory is gone. */
+MUST_CHECK bool answer_pack(struct core *c, struct batch *b);
+/* One transaction's outcome out of a batch row. */
+MUST_CHECK bool answer_of(const struct batch_row *row, struct txn_id id, struct bytes *ret_outcome);
+MUST_CHECK bool answer_simple(struct arena *a, struct txn_id id, enum rpc_state state,
+			      struct bytes *ret_outcome);
+MUST_CHECK bool answer_decode(struct bytes outcome, struct arena *a,
+			      const struct rpc_outcome **ret_o);
+
+#endif

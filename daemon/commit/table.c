@@ -1,0 +1,486 @@
+/* Tables in memory: taking one over, its queue, halting, forgetting. */
+#include "daemon/commit/state.h"
+
+#include "proto/iceberg/metadata.h"
+
+/* Loading is tried this often before waiting requests are told. */
+#define LOAD_FAILURES 3
+
+static size_t slot_of(struct table_id id)
+{
+	return (size_t)bytes_hash((struct bytes){id.u.b, 16}) % 256;
+}
+
+struct table *table_find(struct core *c, struct table_id id)
+{
+	struct table *t = c->tables[slot_of(id)];
+	while (t && !uuid_eq(t->id.u, id.u))
+		t = t->next;
+	return t;
+}
+
+static void own_text(struct strv *dst, struct strv src)
+{
+	char *p = base_alloc(src.n + 1);
+	if (src.n)
+		memcpy(p, src.p, src.n);
+	p[src.n] = 0;
+	base_free((char *)(uintptr_t)dst->p);
+	*dst = (struct strv){p, src.n};
+}
+
+static void free_table(struct table *t)
+{
+	for (size_t i = 0; i < t->n_logs; i++)
+		reflog_free(t->logs[i]);
+	base_free(t->logs);
+	metadata_unref(t->meta);
+	base_free((char *)(uintptr_t)t->name.p);
+	base_free((char *)(uintptr_t)t->location.p);
+	base_free((char *)(uintptr_t)t->head_location.p);
+	base_free(t);
+}
+
+/* Everything of the table in memory is forgotten; rows are the truth. */
+static void forget(struct core *c, struct table *t, enum status st, const char *why)
+{
+	struct err err = {0};
+	err_set(&err, st, "", "%s", why);
+	for (size_t i = 0; i < ARRAY_SIZE(c->txns); i++)
+		for (struct txn *x = c->txns[i], *next; x; x = next) {
+			next = x->next;
+			if (x->table != t)
+				continue;
+			LIST_FOR (n, tmp, &x->waiters) {
+				list_remove(n);
+				request_fail(c, LIST_ITEM(n, struct request, wait), &err);
+			}
+			LIST_FOR (n2, tmp2, &x->turn) {
+				list_remove(n2);
+				request_fail(c, LIST_ITEM(n2, struct request, wait), &err);
+			}
+			if (x->busy) {
+				request_fail(c, x->busy, &err);
+				x->busy->txn = NULL;
+			}
+			LIST_FOR (n3, tmp3, &c->requests) {
+				struct request *r = LIST_ITEM(n3, struct request, node);
+				if (r->txn == x) {
+					request_fail(c, r, &err);
+					r->txn = NULL;
+				}
+			}
+			txn_free(c, x);
+		}
+	LIST_FOR (n, tmp, &t->queue) {
+		struct entry *e = LIST_ITEM(n, struct entry, node);
+		list_remove(n);
+		if (e->kind == ENTRY_REST) {
+			e->req->entry = NULL;
+			request_fail(c, e->req, &err);
+		}
+	}
+	t->n_queue = 0;
+	LIST_FOR (n2, tmp2, &t->waiting) {
+		list_remove(n2);
+		request_fail(c, LIST_ITEM(n2, struct request, wait), &err);
+	}
+	LIST_FOR (n3, tmp3, &c->requests) {
+		struct request *r = LIST_ITEM(n3, struct request, node);
+		if (r->table == t) {
+			request_fail(c, r, &err);
+			r->table = NULL;
+		}
+	}
+}
+
+void table_drop(struct core *c, struct table *t, enum status st, const char *why)
+{
+	ASSERT(t->batch == NULL);
+	forget(c, t, st, why);
+	core_timer_stop(&t->timer);
+	struct table **p = &c->tables[slot_of(t->id)];
+	while (*p != t)
+		p = &(*p)->next;
+	*p = t->next;
+	list_remove(&t->node);
+	t->gone = true;
+	if (t->holds == 0)
+		free_table(t);
+}
+
+/* Effects that name a table keep its memory: it may be dropped while they are under way. */
+static void let(struct table *t)
+{
+	ASSERT(t->holds > 0);
+	if (--t->holds == 0 && t->gone)
+		free_table(t);
+}
+
+void table_hold(struct table *t)
+{
+	t->holds++;
+}
+
+void table_let(struct table *t)
+{
+	let(t);
+}
+
+void table_halt(struct core *c, struct table *t, const struct err *err)
+{
+	t->state = TABLE_HALTED;
+	t->halt = *err;
+	core_log(c, 3, "table.halted", t, NULL, err);
+	LIST_FOR (n, tmp, &t->queue) {
+		struct entry *e = LIST_ITEM(n, struct entry, node);
+		if (e->kind == ENTRY_REST) {
+			table_dequeue(t, e);
+			request_status(c, e->req, ST_TABLE_HALTED, "", err->msg);
+		} else {
+			/* Sealed transactions stay; who waits for them is told. */
+			LIST_FOR (n2, tmp2, &e->txn->waiters) {
+				list_remove(n2);
+				request_status(c, LIST_ITEM(n2, struct request, wait),
+					       ST_TABLE_HALTED, "", err->msg);
+			}
+		}
+	}
+	request_table_ready(c, t);
+}
+
+/* ------------------------------------------------------------------ taking over */
+
+static void take_read(struct core *c, struct table *t);
+
+static void taken(struct core *c, struct table *t, enum status st)
+{
+	t->taking = false;
+	t->taken(c, t, st);
+}
+
+static void take_again(struct core *c, struct timer *timer)
+{
+	take_read(c, CONTAINER_OF(timer, struct table, timer));
+}
+
+static void adopt(struct table *t, const struct head_row *h)
+{
+	t->incarnation = h->incarnation;
+	t->epoch = h->epoch;
+	t->version = h->version;
+	t->last_batch = h->last_batch;
+	t->head_seq = h->last_seq;
+	own_text(&t->head_location, h->metadata_location);
+	own_text(&t->name, h->name);
+}
+
+static void bump_done(struct core *c, void *ctx, const struct event *ev)
+{
+	struct table *t = ctx;
+	const struct sql_result *r = ev->u.done.sql;
+	if (!t->gone) {
+		if (core_sql_clean_failure(r) && !r->lost) {
+			core_timer(c, &t->timer, c->now_us + c->conf.retry_us, take_again);
+		} else if (!r->lost && r->verdict == SQL_APPLIED) {
+			adopt(t, &r->head);
+			taken(c, t, ST_OK);
+		} else {
+			/* No reply or no row: only a new read tells which. */
+			t->bump_open = true;
+			take_read(c, t);
+		}
+	}
+	let(t);
+}
+
+static void take_bump(struct core *c, struct table *t)
+{
+	t->holds++;
+	struct effect *e = core_emit(c, FX_SQL, bump_done, t);
+	e->u.sql.kind = SQL_HEAD_BUMP;
+	e->u.sql.u.bump = (struct sql_head_bump){.table = t->id,
+						 .incarnation = t->read_incarnation,
+						 .epoch_read = t->epoch_read,
+						 .holder = c->conf.daemon};
+}
+
+static void head_done(struct core *c, void *ctx, const struct event *ev)
+{
+	struct table *t = ctx;
+	const struct sql_result *r = ev->u.done.sql;
+	if (t->gone) {
+		let(t);
+		return;
+	}
+	if (r->lost || core_sql_clean_failure(r)) {
+		t->failures++;
+		core_timer(c, &t->timer, c->now_us + c->conf.retry_us, take_again);
+		if (t->failures >= LOAD_FAILURES && t->state == TABLE_LOADING) {
+			struct err err = {0};
+			err_set(&err, ST_UNAVAILABLE, "", "PostgreSQL cannot be reached");
+			LIST_FOR (n, tmp, &t->waiting) {
+				struct request *q = LIST_ITEM(n, struct request, wait);
+				list_remove(n);
+				/* A commit route never answers 503. */
+				if (q->kind == EV_TABLE_COMMIT)
+					err.st = ST_OVERLOADED;
+				request_fail(c, q, &err);
+			}
+		}
+	} else if (!r->found) {
+		taken(c, t, ST_TABLE_GONE);
+	} else if (t->bump_open && r->head.epoch == t->epoch_read + 1 &&
+		   uuid_eq(r->head.holder.u, c->conf.daemon.u) &&
+		   r->head.incarnation == t->read_incarnation) {
+		/* The bump whose reply was lost was applied. */
+		t->bump_open = false;
+		adopt(t, &r->head);
+		taken(c, t, ST_OK);
+	} else if (t->bump_open && r->head.epoch != t->epoch_read) {
+		t->bump_open = false;
+		taken(c, t, ST_FENCED);
+	} else {
+		t->bump_open = false;
+		t->epoch_read = r->head.epoch;
+		t->read_incarnation = r->head.incarnation;
+		if (t->epoch_expected && r->head.epoch != t->epoch_expected)
+			taken(c, t, ST_FENCED);
+		else
+			take_bump(c, t);
+	}
+	let(t);
+}
+
+static void take_read(struct core *c, struct table *t)
+{
+	t->holds++;
+	struct effect *e = core_emit(c, FX_SQL, head_done, t);
+	e->u.sql.kind = SQL_HEAD_READ;
+	e->u.sql.u.table = t->id;
+}
+
+void table_take(struct core *c, struct table *t, int64_t expected,
+		void (*fn)(struct core *c, struct table *t, enum status st))
+{
+	ASSERT(!t->taking);
+	t->taking = true;
+	t->taken = fn;
+	t->bump_open = false;
+	t->epoch_expected = expected;
+	t->failures = 0;
+	take_read(c, t);
+}
+
+/* ------------------------------------------------------------------ loading */
+
+static void load(struct core *c, struct table *t);
+static void read_meta(struct core *c, struct table *t);
+
+static void load_again(struct core *c, struct timer *timer)
+{
+	load(c, CONTAINER_OF(timer, struct table, timer));
+}
+
+static void load_failed(struct core *c, struct table *t, const struct err *err)
+{
+	core_log(c, 4, "table.load", t, NULL, err);
+	if (err->st == ST_IO || err->st == ST_UNAVAILABLE || err->st == ST_OVERLOADED) {
+		if (++t->failures >= LOAD_FAILURES) {
+			LIST_FOR (n, tmp, &t->waiting) {
+				list_remove(n);
+				request_status(c, LIST_ITEM(n, struct request, wait),
+					       ST_OVERLOADED, "", err->msg);
+			}
+		}
+		core_timer(c, &t->timer, c->now_us + c->conf.retry_us, load_again);
+		return;
+	}
+	table_halt(c, t, err);
+}
+
+static void queue_done(struct core *c, void *ctx, const struct event *ev)
+{
+	struct table *t = ctx;
+	const struct sql_result *r = ev->u.done.sql;
+	if (!t->gone) {
+		if (r->lost || core_sql_clean_failure(r)) {
+			core_timer(c, &t->timer, c->now_us + c->conf.retry_us, load_again);
+		} else {
+			t->state = TABLE_READY;
+			t->failures = 0;
+			for (size_t i = 0; i < r->n_items; i++)
+				txn_restore(c, t, &r->items[i]);
+			request_table_ready(c, t);
+			table_pump(c, t);
+		}
+	}
+	let(t);
+}
+
+static void meta_done(struct core *c, void *ctx, const struct event *ev)
+{
+	struct table *t = ctx;
+	struct read_result *r = ev->u.done.read;
+	if (t->gone) {
+		metadata_unref(r->own_metadata);
+		r->own_metadata = NULL;
+	} else if (r->err.st != ST_OK) {
+		load_failed(c, t, &r->err);
+	} else {
+		metadata_unref(t->meta);
+		t->meta = r->own_metadata;
+		r->own_metadata = NULL;
+		own_text(&t->location, t->head_location);
+		t->holds++;
+		struct effect *e = core_emit(c, FX_SQL, queue_done, t);
+		e->u.sql.kind = SQL_QUEUE_READ;
+		e->u.sql.u.table = t->id;
+	}
+	let(t);
+}
+
+static void read_meta(struct core *c, struct table *t)
+{
+	t->holds++;
+	struct effect *e = core_emit(c, FX_READ, meta_done, t);
+	e->u.read = (struct read_effect){
+		.as = READ_METADATA, .path = t->head_location, .length = -1};
+}
+
+static void loaded_head(struct core *c, struct table *t, enum status st)
+{
+	if (st == ST_OK) {
+		read_meta(c, t);
+	} else if (st == ST_TABLE_GONE) {
+		table_drop(c, t, ST_TABLE_GONE, "the table does not exist");
+	} else {
+		table_drop(c, t, ST_FENCED, "another daemon holds the table");
+	}
+}
+
+static void load(struct core *c, struct table *t)
+{
+	int failures = t->failures;
+	table_take(c, t, 0, loaded_head);
+	t->failures = failures;
+}
+
+struct table *table_open(struct core *c, struct table_id id)
+{
+	struct table *t = table_find(c, id);
+	if (t)
+		return t;
+	t = base_calloc(1, sizeof *t);
+	t->id = id;
+	t->state = TABLE_LOADING;
+	t->batch_limit = c->conf.batch_max_txns;
+	list_init(&t->queue);
+	list_init(&t->waiting);
+	list_init(&t->node);
+	t->next = c->tables[slot_of(id)];
+	c->tables[slot_of(id)] = t;
+	list_push_back(&c->table_list, &t->node);
+	load(c, t);
+	return t;
+}
+
+struct reflog *table_log(struct table *t, struct strv ref, int64_t head)
+{
+	for (size_t i = 0; i < t->n_logs; i++)
+		if (strv_eq(reflog_ref(t->logs[i]), ref)) {
+			/* Somebody moved the ref without this record: start anew. */
+			if (reflog_head(t->logs[i]) != head)
+				reflog_reset(t->logs[i], head);
+			return t->logs[i];
+		}
+	t->logs = base_realloc_array(t->logs, t->n_logs + 1, sizeof(struct reflog *));
+	t->logs[t->n_logs] = reflog_new(ref, head);
+	return t->logs[t->n_logs++];
+}
+
+struct note {
+	struct metadata *m;
+	struct strv location; /* owned */
+};
+
+static void head_noted(struct core *c, void *ctx, const struct event *ev)
+{
+	(void)c;
+	(void)ev;
+	struct note *n = ctx;
+	metadata_unref(n->m);
+	base_free((char *)(uintptr_t)n->location.p);
+	base_free(n);
+}
+
+void table_note(struct core *c, struct table_id id, struct strv location, struct metadata *m)
+{
+	struct note *n = base_calloc(1, sizeof *n);
+	n->m = metadata_ref(m);
+	own_text(&n->location, location);
+	struct effect *e = core_emit(c, FX_HEAD, head_noted, n);
+	e->u.head.table = id;
+	e->u.head.location = n->location;
+	e->u.head.metadata = n->m;
+}
+
+void table_set_head(struct core *c, struct table *t, struct metadata *m, struct strv location,
+		    int64_t version, int64_t last_batch)
+{
+	struct metadata *old = t->meta;
+	t->meta = metadata_ref(m);
+	metadata_unref(old);
+	own_text(&t->location, location);
+	t->version = version;
+	t->last_batch = last_batch;
+	table_note(c, t->id, t->location, m);
+}
+
+/* ------------------------------------------------------------------ the queue */
+
+void table_enqueue(struct core *c, struct table *t, struct entry *e)
+{
+	list_push_back(&t->queue, &e->node);
+	if (t->n_queue++ == 0)
+		t->first_us = c->now_us;
+	table_pump(c, t);
+}
+
+void table_dequeue(struct table *t, struct entry *e)
+{
+	list_remove(&e->node);
+	ASSERT(t->n_queue > 0);
+	t->n_queue--;
+	if (e->kind == ENTRY_REST)
+		e->req->entry = NULL;
+}
+
+static void window_over(struct core *c, struct timer *timer)
+{
+	table_pump(c, CONTAINER_OF(timer, struct table, timer));
+}
+
+void table_pump(struct core *c, struct table *t)
+{
+	if (t->state != TABLE_READY || t->batch || t->taking || t->n_queue == 0)
+		return;
+	if (c->conf.window_us > 0 && c->now_us < t->first_us + c->conf.window_us) {
+		core_timer(c, &t->timer, t->first_us + c->conf.window_us, window_over);
+		return;
+	}
+	batch_start(c, t);
+}
+
+void table_free_all(struct core *c)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(c->txns); i++)
+		while (c->txns[i])
+			txn_free(c, c->txns[i]);
+	LIST_FOR (n, tmp, &c->table_list) {
+		struct table *t = LIST_ITEM(n, struct table, node);
+		list_remove(n);
+		batch_free(t->batch);
+		free_table(t);
+	}
+}
