@@ -229,13 +229,13 @@ enum cache_answer algebra_apply(struct plan *p, int ref, struct plan_txn *t, boo
 		if (!f->data || d->deleted == 0)
 			continue;
 		if (bitmap64_union(f->now, &d->positions, 1, &t->reject) != ST_OK)
-			ASSERT(!"positions below a record count always fit");
+			ASSERT_NEVER("positions below a record count always fit");
 		if (d->dead)
 			continue;
 		if (!f->moved)
 			f->moved = plan_own_set(p, bitmap64_new());
 		if (bitmap64_union(f->moved, &d->positions, 1, &t->reject) != ST_OK)
-			ASSERT(!"positions below a record count always fit");
+			ASSERT_NEVER("positions below a record count always fit");
 	}
 	return CACHE_HAVE;
 }

@@ -23,7 +23,7 @@ static enum rpc_state state_of(enum txn_db_state s)
 	case TXN_DB_SEALED:
 		break;
 	}
-	ASSERT(!"only final states have an outcome");
+	ASSERT_NEVER("only final states have an outcome");
 	return RPC_STATE_LOST;
 }
 

@@ -299,7 +299,7 @@ void cache_item_done(struct cache *c, struct cache_item *it, struct read_result 
 			ready(c, it, bitmap64_memory(it->vec->set));
 			break;
 		case READ_METADATA:
-			ASSERT(!"metadata is not cached here");
+			ASSERT_NEVER("metadata is not cached here");
 		}
 	}
 	/* The row is no longer needed: a decoded manifest borrows nothing from it. */

@@ -115,7 +115,7 @@ static void created(struct core *c, void *ctx, const struct event *ev)
 			      "a table with this metadata location is live under another name");
 		return;
 	}
-	ASSERT(!"unknown verdict");
+	ASSERT_NEVER("unknown verdict");
 }
 
 static void create_send(struct core *c, struct creation *k)

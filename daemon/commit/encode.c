@@ -248,8 +248,8 @@ static enum status new_rows(struct work *k, enum manifest_content content,
 			}
 		struct fresh *f = &next->v[next->n];
 		*f = (struct fresh){.is_new = true};
-		enum status st = rewrite_manifest(&k->w, content, entries[i]->file.spec_id, group,
-						  m, &f->row.f, &f->file, err);
+		enum status st = rewrite_manifest(&k->w, content, entries[i]->file.spec_id,
+						  NULL, group, m, &f->row.f, &f->file, err);
 		if (st != ST_OK)
 			return st;
 		next->n++;
@@ -605,9 +605,13 @@ static enum status run_plan(const struct encode_in *in, struct encode_out *out, 
 			arena_calloc(&out->arena, line->n ? line->n : 1, sizeof *line->rows);
 		if (!line->rows)
 			return full(err);
-		for (size_t i = 0; i < line->n; i++)
+		for (size_t i = 0; i < line->n; i++) {
 			line->rows[i] =
 				(struct rewrite_row){ref->list->l.rows[i], ref->views[i]};
+			/* Some writers leave a number there, which no reader may use. */
+			if (line->rows[i].f.content == MANIFEST_DELETES)
+				line->rows[i].f.first_row_id = ROW_ID_NONE;
+		}
 	}
 	k.timestamp_ms = timestamp_of(in);
 	k.next_row_id = out->next_row_id;

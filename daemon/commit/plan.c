@@ -20,7 +20,7 @@ static int rank_of(const struct plan_txn *t)
 	case RPC_KIND_TRUNCATE:
 		break;
 	}
-	ASSERT(!"kinds that are not implemented are refused at Begin");
+	ASSERT_NEVER("kinds that are not implemented are refused at Begin");
 	return 0;
 }
 

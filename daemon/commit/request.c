@@ -110,7 +110,7 @@ static struct txn_id id_of(const struct request *r)
 	case EV_COMMIT_ONCE:
 		return (struct txn_id){r->in.u.once->begin.txn_id};
 	default:
-		ASSERT(!"not about one transaction");
+		ASSERT_NEVER("not about one transaction");
 		return (struct txn_id){0};
 	}
 }
@@ -274,7 +274,7 @@ void request_run(struct core *c, struct request *r)
 		rest_enqueue(c, r);
 		return;
 	default:
-		ASSERT(!"every kind has a handler");
+		ASSERT_NEVER("every kind has a handler");
 	}
 }
 

@@ -46,7 +46,7 @@ enum status rewrite_object(struct encode_out *out, struct strv path, struct buf 
 }
 
 enum status rewrite_manifest(struct rewrite *w, enum manifest_content content, int32_t spec_id,
-			     const struct manifest_entry *const *entries, size_t n,
+			     const struct manifest *like, const struct manifest_entry *const *entries, size_t n,
 			     struct manifest_file *ret_row, struct bytes *ret_file,
 			     struct err *err)
 {
@@ -55,8 +55,10 @@ enum status rewrite_manifest(struct rewrite *w, enum manifest_content content, i
 	if (!spec)
 		return err_set(err, ST_CORRUPT, "partition_spec_id", "spec %d is not in the table",
 			       spec_id);
-	struct field *types = NULL;
-	enum status st = partition_type(spec, metadata_schema(w->meta), a, &types, err);
+	struct field *types = like ? like->partition : NULL;
+	enum status st = ST_OK;
+	if (!like)
+		st = partition_type(spec, metadata_schema(w->meta), a, &types, err);
 	if (st != ST_OK)
 		return st;
 	struct buf b;
@@ -84,7 +86,7 @@ enum status rewrite_manifest(struct rewrite *w, enum manifest_content content, i
 		.spec_id = spec_id,
 		.spec_fields = spec_json,
 		.partition = types,
-		.n_partition = spec->n,
+		.n_partition = like ? like->n_partition : spec->n,
 		.snapshot_id = w->snapshot_id,
 		.codec = CODEC_DEFLATE,
 	};
@@ -127,5 +129,6 @@ enum status rewrite_copy(struct rewrite *w, const struct rewrite_row *old,
 		entries[n] = &copies[n];
 		n++;
 	}
-	return rewrite_manifest(w, m->content, old->f.spec_id, entries, n, ret_row, ret_file, err);
+	return rewrite_manifest(w, m->content, old->f.spec_id, m, entries, n, ret_row, ret_file,
+				err);
 }

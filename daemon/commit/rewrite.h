@@ -26,11 +26,12 @@ struct rewrite {
 MUST_CHECK enum status rewrite_init(struct rewrite *w, const struct encode_in *in,
 				    struct encode_out *out, const struct metadata *meta,
 				    struct err *err);
-/* Writes one manifest under spec_id and adds it to the objects. The view is not made here: its
+/* Writes one manifest under spec_id and adds it to the objects. like: the manifest that is copied,
+ * whose tuple types count (a column that a spec names may have left the schema), or NULL. The view is not made here: its
  * entries inherit from the row, which has its final numbers only when the list is written. The
  * bytes are borrowed from the output. */
 MUST_CHECK enum status rewrite_manifest(struct rewrite *w, enum manifest_content content,
-					int32_t spec_id,
+					int32_t spec_id, const struct manifest *like,
 					const struct manifest_entry *const *entries, size_t n,
 					struct manifest_file *ret_row, struct bytes *ret_file,
 					struct err *err);

@@ -176,7 +176,7 @@ void txn_turn(struct core *c, struct txn *x)
 			finish_abort(c, r);
 			break;
 		default:
-			ASSERT(!"no turn for this kind");
+			ASSERT_NEVER("no turn for this kind");
 		}
 	}
 }

@@ -178,7 +178,7 @@ static enum status comp_skip(struct comp *c, struct avro_form form)
 			return ST_OK;
 		return emit(c, (struct op){.code = OP_SKIP_FIXED, .n = form.fixed});
 	}
-	ASSERT(!"known wire form");
+	ASSERT_NEVER("known wire form");
 	return ST_INTERNAL;
 }
 

@@ -193,6 +193,6 @@ enum status codec_decompress(enum codec c, struct bytes in, struct buf *out, str
 	case CODEC_ZSTD:
 		return unzstd(in, out, err);
 	}
-	ASSERT(!"known codec");
+	ASSERT_NEVER("known codec");
 	return ST_INTERNAL;
 }

@@ -18,6 +18,8 @@
 /* Prints the condition and aborts. A crash is recoverable (the durable state decides), a wrong
  * answer is not. */
 #define ASSERT(cond) ((cond) ? (void)0 : base_assert_fail(#cond, __FILE__, __LINE__))
+/* A place that cannot be reached; says why. */
+#define ASSERT_NEVER(why) base_assert_fail(why, __FILE__, __LINE__)
 NORETURN void base_assert_fail(const char *cond, const char *file, int line);
 
 /* Small fixed allocations: abort when memory is gone. Input-sized memory uses arena or buf. */
