@@ -1,5 +1,6 @@
 /* Vectors: whatever is taken must come back from its canonical bytes, and every operation on it
- * must hold. The first byte splits the input in two vectors. */
+ * must hold. The first two bytes (little-endian) are the length of the first of two
+ * vectors. */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,11 +27,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (size < 2)
 		return 0;
-	size_t cut = data[0] * (size - 1) / 255;
+	size_t cut = get_u16le(data);
+	cut = cut < size - 2 ? cut : size - 2;
 	struct bitmap64 *a = NULL, *b = NULL;
 	struct err err;
-	data++;
-	size--;
+	data += 2;
+	size -= 2;
 	if (bitmap64_decode((struct bytes){data, cut}, &a, &err) != ST_OK)
 		a = NULL;
 	if (bitmap64_decode((struct bytes){data + cut, size - cut}, &b, &err) != ST_OK)

@@ -238,6 +238,47 @@ START_TEST(footer_json)
 }
 END_TEST
 
+/* What a deletion vector's blob may and may not be. */
+START_TEST(vector_rules)
+{
+#define DV_PROPS ",\"properties\":{\"referenced-data-file\":\"f\",\"cardinality\":\"1\"}"
+	static const struct {
+		const char *json;
+		const char *field;
+	} cases[] = {
+		{BLOB("\"deletion-vector-v1\"", "[]", "4", "4", DV_PROPS), NULL},
+		{BLOB("\"deletion-vector-v1\"", "[2147483645]", "4", "4", DV_PROPS), NULL},
+		{BLOB("\"deletion-vector-v2\"", "[]", "4", "4", DV_PROPS), "type"},
+		{BLOB("\"deletion-vector-v1\"", "[]", "4", "4",
+		      ",\"compression-codec\":\"zstd\"" DV_PROPS),
+		 "compression-codec"},
+		{BLOB("\"deletion-vector-v1\"", "[]", "4", "4", ""), "referenced-data-file"},
+		{BLOB("\"deletion-vector-v1\"", "[]", "4", "4",
+		      ",\"properties\":{\"referenced-data-file\":\"f\"}"),
+		 "cardinality"},
+		{BLOB("\"deletion-vector-v1\"", "[]", "4", "4",
+		      ",\"properties\":{\"referenced-data-file\":\"f\",\"cardinality\":\"1 \"}"),
+		 "cardinality"},
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct buf b;
+		struct arena a;
+		struct puffin_file f = {0};
+		struct err err = {0};
+		const struct puffin_blob *v = NULL;
+		buf_init(&b, 1 << 16);
+		arena_init(&a, 1 << 16);
+		make(&b, cases[i].json);
+		UNIT_OK(puffin_parse_file(buf_bytes(&b), ST_CORRUPT, &a, &f, &err), &err);
+		enum status st = puffin_vector_at(&f, 4, 4, STRV("f"), 1, ST_CORRUPT, &v, &err);
+		ck_assert_int_eq(st, cases[i].field ? ST_CORRUPT : ST_OK);
+		ck_assert_str_eq(err.field, cases[i].field ? cases[i].field : "");
+		arena_fini(&a);
+		buf_fini(&b);
+	}
+}
+END_TEST
+
 START_TEST(frame)
 {
 	struct buf b;
@@ -278,6 +319,15 @@ START_TEST(frame)
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
 		put_u32le(b.p + b.n - 12, sizes[i]);
 		UNIT_STATUS(puffin_parse_file(buf_bytes(&b), ST_CORRUPT, &a, &f, &err), ST_CORRUPT);
+	}
+	/* A footer with a byte too many, or too few, before it. */
+	make(&b, "{\"blobs\":[]}");
+	for (size_t from = 7; from <= 9; from++) {
+		struct bytes footer = {b.p + from, b.n - from};
+		UNIT_STATUS(puffin_parse(footer, b.n, ST_CORRUPT, &a, &f, &err),
+			    from == 8 ? ST_OK : ST_CORRUPT);
+		if (from != 8)
+			ck_assert_str_eq(err.field, "footer-payload-size");
 	}
 	make(&b, "{\"blobs\":[]");
 	UNIT_STATUS(puffin_parse_file(buf_bytes(&b), ST_DV_CORRUPT, &a, &f, &err), ST_DV_CORRUPT);
@@ -322,6 +372,7 @@ static Suite *suite(void)
 	tcase_add_test(t, java_compressed_blobs);
 	tcase_add_test(t, vectors);
 	tcase_add_loop_test(t, footer_json, 0, (int)ARRAY_SIZE(footers));
+	tcase_add_test(t, vector_rules);
 	tcase_add_test(t, frame);
 	tcase_add_test(t, limits);
 	suite_add_tcase(s, t);
