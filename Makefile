@@ -52,9 +52,11 @@ $(B)/unit/%: $(B)/tests/unit/%.o $(B)/libfrazild.a
 
 units: $(UNITS)
 
-# Runs every unit program; one failure fails the target after all have run.
+# Runs every unit program, as many at once as there are cores; each prints in one piece, and one
+# failure fails the target after all have run.
 unit: units
-	@fail=0; for t in $(UNITS); do ./$$t || fail=1; done; exit $$fail
+	@printf '%s\n' $(UNITS) | xargs -P "$$(nproc)" -I{} sh -c \
+		'./{} >{}.log 2>&1; code=$$?; cat {}.log; [ $$code = 0 ] || echo "FAILED {}"; exit $$code'
 
 lint:
 	@python3 tests/lint/test_lint.py
