@@ -5,7 +5,7 @@
 
 #include "conf/addr.h"
 #include "daemon/loop.h"
-#include "daemon/rpc/request.h"
+#include "daemon/rpc/rpc_request.h"
 
 struct rpc_server;
 

@@ -114,7 +114,7 @@ PREFIXES = {
     "err": ("status_",), "json": ("jdoc_", "jval_"), "base": ("",), "strv": ("bytes_",),
     "types": ("type_",), "value": ("tuple_",),
     "manifest_list": ("manifest_file_",),
-    "request": ("rpc_",), "listen": ("rpc_",),
+    "rpc_request": ("rpc_",), "listen": ("rpc_",),
     "metadata_apply": ("metadata_",), "metadata_history": ("metadata_",),
 }
 

@@ -12,7 +12,6 @@
 
 #include "daemon/rpc/listen.h"
 #include "proto/rpc/frame.h"
-#include "proto/rpc/msg_json.h"
 #include "tests/unit/unit.h"
 
 static struct loop loop;
@@ -188,6 +187,11 @@ static void run(void *(*fn)(void *))
 
 /* The client's side. */
 
+static void nap(int ms)
+{
+	poll(NULL, 0, ms);
+}
+
 static int dial_unix(void)
 {
 	struct sockaddr_un sun = {.sun_family = AF_UNIX};
@@ -346,7 +350,7 @@ static int greet(int fd)
 static void wait_held(int n)
 {
 	for (int i = 0; i < 500 && n_held != n; i++)
-		usleep(10000);
+		nap(10);
 	ck_assert_int_eq(n_held, n);
 }
 
@@ -504,8 +508,8 @@ static void *do_back_pressure(void *arg)
 	pthread_create(&t, NULL, do_send_flood, NULL);
 	/* Requests cost their bytes and 1 KiB each, so that some 60 fill the budget of 64 KiB. */
 	for (int i = 0; i < 100 && n_held < 40; i++)
-		usleep(10000);
-	usleep(100000);
+		nap(10);
+	nap(100);
 	int stuck = n_held;
 	ck_assert_int_ge(stuck, 40);
 	ck_assert_int_le(stuck, 64);
@@ -562,7 +566,7 @@ static void *do_slow_reader(void *arg)
 			break;
 	}
 	for (int i = 0; i < 300 && seen_slow == 0; i++)
-		usleep(10000);
+		nap(10);
 	close(fd);
 	/* One that reads slowly but steadily is served: 8 MB in small steps. */
 	fd = greet(dial());
@@ -570,7 +574,7 @@ static void *do_slow_reader(void *arg)
 		ask(fd, i, LARGE);
 	for (uint32_t i = 0; i < 40; i++) {
 		expect_outcome(fd, i);
-		usleep(20000);
+		nap(20);
 	}
 	close(fd);
 	return arg;
@@ -596,7 +600,7 @@ static void *do_timeouts(void *arg)
 	ck_assert(send_all(fd, (struct bytes){(const uint8_t *)"\0\0\0\x40\x0d", 5}));
 	expect_closed(fd);
 	/* Without a frame begun a connection may be idle. */
-	usleep(300000);
+	nap(300);
 	ask(idle, 1, SAY);
 	expect_outcome(idle, 1);
 	close(idle);
@@ -622,7 +626,7 @@ static void *do_gone(void *arg)
 	wait_held(2);
 	close(fd);
 	for (int i = 0; i < 300 && seen_sessions > 0; i++)
-		usleep(10000);
+		nap(10);
 	fd = greet(dial());
 	ask(fd, 3, RELEASE);
 	expect_outcome(fd, 3);
@@ -719,7 +723,7 @@ static void *do_limits(void *arg)
 	expect_error(c, 11, ST_OVERLOADED, "");
 	close(b);
 	for (int i = 0; i < 300 && seen_sessions > 1; i++)
-		usleep(10000);
+		nap(10);
 	ask(c, 12, SAY);
 	expect_outcome(c, 12);
 	/* So are frames that only begin. */
@@ -810,75 +814,10 @@ START_TEST(addresses)
 }
 END_TEST
 
-/* The JSON mirror. */
-
-static int json_http;
-static char json_text[4096];
-static int json_calls;
-
-static void on_json(void *ctx, int http, struct buf *own_body)
-{
-	ck_assert_ptr_eq(ctx, &options);
-	json_http = http;
-	json_calls++;
-	ck_assert(buf_ok(own_body) && own_body->n < sizeof json_text);
-	memcpy(json_text, own_body->p, own_body->n);
-	json_text[own_body->n] = 0;
-	buf_fini(own_body);
-}
-
-static void json_sink(void *ctx, struct rpc_request *r)
-{
-	struct err err = {0};
-	ck_assert_ptr_eq(ctx, &loop);
-	ck_assert(strv_eq(r->principal, STRV("me")) && r->session == 0 && !r->provenance);
-	ck_assert_int_eq(r->started_mono_us, 5);
-	if (r->message->type == RPC_MSG_STATUS) {
-		struct rpc_outcome o = {.txn_id = ((const struct rpc_status *)r->msg)->txn_id,
-					.state = RPC_STATE_SEALED};
-		rpc_reply(r, &o);
-		return;
-	}
-	(void)err_set(&err, ST_UNAVAILABLE, "", "no database");
-	rpc_reply_err(r, &err);
-}
-
-static void json(const char *name, const char *body)
-{
-	struct rpc_sink s = {json_sink, &loop};
-	int before = json_calls;
-	rpc_json_call(&s, strv_of(name), strv_bytes(strv_of(body)), STRV("me"), 5, on_json,
-		      &options);
-	ck_assert_int_eq(json_calls, before + 1);
-}
-
-START_TEST(json_mirror)
-{
-	json("status", "{\"txn_id\":\"00000000-0000-0000-0000-000000000001\"}");
-	ck_assert_int_eq(json_http, 200);
-	ck_assert_ptr_nonnull(strstr(json_text, "\"state\":\"SEALED\""));
-	json("status", "{\"txn_id\":\"x\"}");
-	ck_assert_int_eq(json_http, 400);
-	ck_assert_ptr_nonnull(strstr(json_text, "\"name\":\"BAD_REQUEST\",\"field\":\"txn_id\""));
-	json("status", "");
-	ck_assert_int_eq(json_http, 400);
-	json("nothing", "{}");
-	ck_assert_int_eq(json_http, 404);
-	json("hello", "{\"min_version\":1,\"max_version\":1}");
-	ck_assert_int_eq(json_http, 404);
-	json("outcome", "{}");
-	ck_assert_int_eq(json_http, 404);
-	/* Clients of HTTP take 503 for "it may have happened". */
-	json("heartbeat", "{}");
-	ck_assert_int_eq(json_http, 429);
-	ck_assert_ptr_nonnull(strstr(json_text, "\"retry\":\"LATER\",\"effect\":\"CLEAN\""));
-}
-END_TEST
-
 static Suite *suite(void)
 {
 	Suite *s = suite_create("session");
-	TCase *c = tcase_create("sockets"), *j = tcase_create("json");
+	TCase *c = tcase_create("sockets");
 	tcase_set_timeout(c, 60);
 	tcase_add_checked_fixture(c, setup, NULL);
 	tcase_add_test(c, any_order);
@@ -892,9 +831,7 @@ static Suite *suite(void)
 	tcase_add_test(c, limits);
 	tcase_add_test(c, long_lists);
 	tcase_add_test(c, addresses);
-	tcase_add_test(j, json_mirror);
 	suite_add_tcase(s, c);
-	suite_add_tcase(s, j);
 	return s;
 }
 

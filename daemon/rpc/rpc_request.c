@@ -1,4 +1,4 @@
-#include "daemon/rpc/request.h"
+#include "daemon/rpc/rpc_request.h"
 
 #include "conf/log.h"
 #include "proto/rpc/msg_json.h"

@@ -5,8 +5,8 @@
  * or rpc_reply_err, at once or later; from then on the request is not the sink's any more. The
  * connection may be gone by then: the answer is dropped, and the client asks again. Loop thread
  * only. */
-#ifndef DAEMON_RPC_REQUEST_H
-#define DAEMON_RPC_REQUEST_H
+#ifndef DAEMON_RPC_RPC_REQUEST_H
+#define DAEMON_RPC_RPC_REQUEST_H
 
 #include "proto/base/arena.h"
 #include "proto/base/list.h"
