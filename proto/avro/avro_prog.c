@@ -110,6 +110,17 @@ static const struct named *find_name(const struct comp *c, struct strv full, str
 	return NULL;
 }
 
+/* PyIceberg defines the fixed of a UUID or decimal anew for every partition field that uses it. */
+static bool same_fixed(const struct jval *x, const struct jval *y)
+{
+	struct strv kx, ky;
+	int64_t nx = 0, ny = 0;
+	return jval_as_str(jval_get(x, "type"), &kx) && jval_as_str(jval_get(y, "type"), &ky) &&
+	       strv_eq(kx, STRV("fixed")) && strv_eq(ky, kx) &&
+	       jval_as_i64(jval_get(x, "size"), &nx) && jval_as_i64(jval_get(y, "size"), &ny) &&
+	       nx == ny;
+}
+
 /* Notes a definition; a second expansion of the same one is the same definition. */
 static enum status define(struct comp *c, const struct jval *def, struct strv enclosing,
 			  struct strv *ret_inner)
@@ -125,7 +136,9 @@ static enum status define(struct comp *c, const struct jval *def, struct strv en
 	*ret_inner = d.inner;
 	const struct named *old = find_name(c, d.name, d.ns);
 	if (old)
-		return old->def == def ? ST_OK : corrupt(c, NULL, "a type name is defined twice");
+		return old->def == def || same_fixed(old->def, def)
+			       ? ST_OK
+			       : corrupt(c, NULL, "a type name is defined twice");
 	if (c->n_names >= AVRO_PROG_OPS / 16)
 		return err_set(c->err, ST_LIMIT, "avro.schema", "too many named types");
 	void *items = c->names;
@@ -199,7 +212,8 @@ static enum status comp_form(struct comp *c, struct avro_form form, const struct
 	case AVRO_VALUE:
 		return comp_value(c, form, attrs, d);
 	case AVRO_I32:
-		fits = w == AVRO_WIRE_INT;
+		/* The same bytes; the value's range is checked. PyIceberg has longs here. */
+		fits = w == AVRO_WIRE_INT || w == AVRO_WIRE_LONG;
 		op.code = OP_I32;
 		break;
 	case AVRO_I64:

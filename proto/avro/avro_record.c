@@ -160,7 +160,7 @@ static void type_schema(struct jwrite *w, const struct avro_col *cols, size_t i,
 	case AVRO_VALUE:
 		for (size_t j = 0; j < i && !defined; j++)
 			defined = avro_value_same_name(cols[j].type, c->type);
-		avro_value_schema(w, c->type, defined);
+		avro_value_schema(w, c->type, defined ? c->id : 0);
 		return;
 	default:
 		jwrite_str(w, strv_of(prim_avro(c->kind)));

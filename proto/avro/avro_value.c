@@ -71,33 +71,31 @@ static size_t fixed_len(const struct type *t)
 	return t->kind == TYPE_DECIMAL ? avro_value_decimal_len(t->precision) : (size_t)t->length;
 }
 
-static void fixed_name(const struct type *t, char *out, size_t cap)
+static void fixed_name(const struct type *t, int32_t suffix, char *out, size_t cap)
 {
+	char end[16] = "";
+	if (suffix)
+		snprintf(end, sizeof end, "_%d", suffix);
 	if (t->kind == TYPE_UUID)
-		snprintf(out, cap, "uuid_fixed");
+		snprintf(out, cap, "uuid_fixed%s", end);
 	else if (t->kind == TYPE_DECIMAL)
-		snprintf(out, cap, "decimal_%d_%d", t->precision, t->scale);
+		snprintf(out, cap, "decimal_%d_%d%s", t->precision, t->scale, end);
 	else
-		snprintf(out, cap, "fixed_%d", t->length);
+		snprintf(out, cap, "fixed_%d%s", t->length, end);
 }
 
-void avro_value_schema(struct jwrite *w, const struct type *t, bool defined)
+void avro_value_schema(struct jwrite *w, const struct type *t, int32_t suffix)
 {
 	enum avro_wire wire = forms[t->kind].wire;
 	const char *logical = forms[t->kind].logical;
-	char name[48];
-	if (wire == AVRO_WIRE_FIXED)
-		fixed_name(t, name, sizeof name);
-	if (wire == AVRO_WIRE_FIXED && defined) {
-		jwrite_str(w, strv_of(name));
-		return;
-	}
+	char name[64];
 	if (wire != AVRO_WIRE_FIXED && !logical) {
 		jwrite_str(w, strv_of(wire_names[wire]));
 		return;
 	}
 	jwrite_object(w);
 	if (wire == AVRO_WIRE_FIXED) {
+		fixed_name(t, suffix, name, sizeof name);
 		jwrite_kstr(w, "type", STRV("fixed"));
 		jwrite_kstr(w, "name", strv_of(name));
 		jwrite_ki64(w, "size", (int64_t)fixed_len(t));

@@ -30,10 +30,11 @@ struct avro_form {
 MUST_CHECK bool avro_value_wire(struct strv name, enum avro_wire *ret_wire);
 /* Bytes of the fixed that holds a decimal of this precision. */
 size_t avro_value_decimal_len(int32_t precision);
-/* Writes the Avro type of a primitive. A named type (fixed) is defined at its first use and only
- * named afterwards: defined says that it was used before in this schema. */
-void avro_value_schema(struct jwrite *w, const struct type *t, bool defined);
-/* Whether two types share one named Avro type. */
+/* Writes the Avro type of a primitive. A fixed needs a name of its own: suffix, when not 0, is
+ * appended to the usual one. Referring to an earlier definition would be legal, but PyIceberg does
+ * not follow such references, and Java refuses a name that is defined twice. */
+void avro_value_schema(struct jwrite *w, const struct type *t, int32_t suffix);
+/* Whether two types would have the same usual name. */
 bool avro_value_same_name(const struct type *x, const struct type *y);
 /* Appends a value that is not null; false when it is none of type t. */
 MUST_CHECK bool avro_value_put(struct buf *b, const struct type *t, const struct value *v);

@@ -17,7 +17,8 @@ MUST_CHECK bool codec_from_name(struct strv name, enum codec *ret_c);
 MUST_CHECK enum status codec_compress(enum codec c, struct bytes in, struct buf *out,
 				      struct err *err);
 /* Appends the decompressed bytes to out, never past out's maximum (ST_LIMIT). ST_CORRUPT when the
- * input breaks its format, has bytes left over, or fails snappy's CRC-32. */
+ * input breaks its format, has bytes left over (four are overlooked behind deflate), or fails
+ * snappy's CRC-32. */
 MUST_CHECK enum status codec_decompress(enum codec c, struct bytes in, struct buf *out,
 					struct err *err);
 

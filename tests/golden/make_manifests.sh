@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# Writes tests/golden/manifests again with the Java library: needs a JDK (17 or newer) and Maven.
-# Sync markers are random, so the Avro files differ in bytes from run to run, not in content.
+# make_manifests.sh: writes tests/golden/manifests again with the Java library; needs a JDK (17 or
+# newer) and Maven. Sync markers are random: the files differ from run to run, their content does not.
+# make_manifests.sh FOLDER: reads v1-list.avro to v3-list.avro of FOLDER (absolute, as avro_tool wrote
+# them) with the Java library and leaves what it read in FOLDER/v1.json to v3.json.
 set -eu
 cd "$(dirname "$0")/manifests"
 work=$(mktemp -d)
@@ -17,4 +19,4 @@ POM
 mvn -q -B -f "$work/pom.xml" dependency:copy-dependencies "-DoutputDirectory=$work/lib"
 mkdir "$work/classes"
 javac -cp "$work/lib/*" -d "$work/classes" MakeManifests.java
-java -cp "$work/classes:$work/lib/*" org.apache.iceberg.MakeManifests .
+java -cp "$work/classes:$work/lib/*" org.apache.iceberg.MakeManifests "${1:-.}" ${1:+read}

@@ -38,8 +38,9 @@ struct golden {
 	const struct jval *rows;
 	struct strv schema_json;
 	struct schema schema;
-	struct partition_spec specs[2];
-	struct field *partition[2];
+	struct partition_spec specs[3];
+	struct field *partition[3];
+	size_t n_specs;
 	struct manifest_list list;
 };
 
@@ -53,7 +54,9 @@ static inline void golden_open(struct golden *g, int version)
 	UNIT_OK(jdoc_parse(buf_bytes(&g->text), ST_CORRUPT, &g->doc, &err), &err);
 	const struct jval *root = jdoc_root(g->doc);
 	UNIT_OK(schema_parse(jval_get(root, "schema"), ST_CORRUPT, &g->a, &g->schema, &err), &err);
-	for (size_t i = 0; i < 2; i++) {
+	g->n_specs = jval_count(jval_get(root, "specs"));
+	ck_assert_uint_le(g->n_specs, 3);
+	for (size_t i = 0; i < g->n_specs; i++) {
 		UNIT_OK(partition_parse(jval_at(jval_get(root, "specs"), i), ST_CORRUPT, &g->a,
 					&g->specs[i], &err),
 			&err);
@@ -78,7 +81,11 @@ static inline void golden_close(struct golden *g)
 /* Index into specs and partition of a row. */
 static inline size_t golden_spec(const struct golden *g, const struct manifest_file *row)
 {
-	return g->specs[0].spec_id == row->spec_id ? 0 : 1;
+	size_t i = 0;
+	while (i < g->n_specs && g->specs[i].spec_id != row->spec_id)
+		i++;
+	ck_assert_uint_lt(i, g->n_specs);
+	return i;
 }
 
 /* The file behind a row's path, in the golden folder. */

@@ -126,14 +126,17 @@ static bool free_text(struct strv key)
 
 static void same_json(const struct jval *java, const struct jval *ours, const char *at);
 
-/* Where we differ on purpose: Avro names are ASCII (Java lets any letter through), and snapshot_id
- * is required in version 1. */
+/* Where we differ on purpose: Avro names are ASCII (Java lets any letter through), and a fixed is
+ * never named without being defined (PyIceberg does not follow such references). */
 static bool exempt(const struct jval *java, const struct jval *ours)
 {
-	struct strv a = {"", 0}, b = {"", 0};
+	struct strv a = {"", 0}, b = {"", 0}, c = {"", 0};
 	(void)!jval_as_str(java, &a);
 	(void)!jval_as_str(ours, &b);
-	return strv_eq(a, STRV("s_x2Dtrunc\u00e9")) && strv_eq(b, STRV("s_x2Dtrunc_xE9"));
+	(void)!jval_as_str(jval_get(ours, "type"), &c);
+	return (strv_eq(a, STRV("s_x2Dtrunc\u00e9")) && strv_eq(b, STRV("s_x2Dtrunc_xE9"))) ||
+	       ((strv_eq(a, STRV("decimal_11_2")) || strv_eq(a, STRV("uuid_fixed"))) &&
+		strv_eq(c, STRV("fixed")));
 }
 
 static void same_object(const struct jval *java, const struct jval *ours, const char *at)
@@ -160,6 +163,8 @@ static void same_object(const struct jval *java, const struct jval *ours, const 
 
 static void same_json(const struct jval *java, const struct jval *ours, const char *at)
 {
+	if (exempt(java, ours))
+		return;
 	ck_assert_msg(jval_kind(java) == jval_kind(ours), "%s: other kind", at);
 	struct strv a = {"", 0}, b = {"", 0};
 	int64_t x = 0, y = 0;
@@ -175,8 +180,7 @@ static void same_json(const struct jval *java, const struct jval *ours, const ch
 		return;
 	case JK_STR:
 		ck_assert(jval_as_str(java, &a) && jval_as_str(ours, &b));
-		ck_assert_msg(strv_eq(a, b) || exempt(java, ours), "%s: %.*s, ours %.*s", at,
-			      STRV_ARG(a), STRV_ARG(b));
+		ck_assert_msg(strv_eq(a, b), "%s: %.*s, ours %.*s", at, STRV_ARG(a), STRV_ARG(b));
 		return;
 	case JK_INT:
 		ck_assert(jval_as_i64(java, &x) && jval_as_i64(ours, &y));

@@ -67,20 +67,31 @@ public class MakeManifests {
    * but fixed: this version writes a length before a fixed partition value, which Avro's encoding
    * does not have.
    */
-  static PartitionSpec spec(int version) {
-    PartitionSpec.Builder b = PartitionSpec.builderFor(schema(version)).withSpecId(3);
+  static PartitionSpec spec(int version, boolean nanos, int id) {
+    PartitionSpec.Builder b = PartitionSpec.builderFor(schema(version)).withSpecId(id);
     b.identity("b").identity("i").identity("l").identity("f").identity("d").identity("dt");
     b.identity("t").identity("ts").identity("tz").identity("s").identity("u");
     b.identity("bin").identity("dec").identity("dec2");
-    if (version >= 3) {
+    if (nanos) {
       b.identity("ns").identity("nz");
     }
     b.bucket("id", 16, "1 id.bucket").truncate("s", 4, "s-trunc\u00e9").truncate("dec", 10);
     b.year("dt", "y").month("ts", "m").day("tz", "day").alwaysNull("u", "gone");
-    if (version >= 3) {
+    if (nanos) {
       b.hour("ns", "h");
     }
     return b.build();
+  }
+
+  /** 0 is unpartitioned; 4 is 3 without nanoseconds, which not every reader of manifests knows. */
+  static Map<Integer, PartitionSpec> specs(int version) {
+    Map<Integer, PartitionSpec> specs = new TreeMap<>();
+    specs.put(0, PartitionSpec.builderFor(schema(version)).withSpecId(0).build());
+    specs.put(3, spec(version, version >= 3, 3));
+    if (version >= 3) {
+      specs.put(4, spec(version, false, 4));
+    }
+    return specs;
   }
 
   static PartitionData tuple(PartitionSpec spec, int n) {
@@ -337,18 +348,17 @@ public class MakeManifests {
   }
 
   void version(int v) throws Exception {
-    PartitionSpec parted = spec(v);
-    PartitionSpec plain = PartitionSpec.builderFor(schema(v)).withSpecId(0).build();
-    Map<Integer, PartitionSpec> specs = Map.of(3, parted, 0, plain);
+    Map<Integer, PartitionSpec> specs = specs(v);
+    PartitionSpec plain = specs.get(0);
     List<String> names = new ArrayList<>();
     List<ManifestFile> manifests = new ArrayList<>();
     names.add("v" + v + "-data.avro");
-    manifests.add(dataManifest(v, parted, names.get(0), true));
+    manifests.add(dataManifest(v, specs.get(3), names.get(0), true));
     names.add("v" + v + "-plain.avro");
     manifests.add(dataManifest(v, plain, names.get(1), false));
     if (v >= 2) {
       names.add("v" + v + "-deletes.avro");
-      manifests.add(deleteManifest(v, parted, names.get(2)));
+      manifests.add(deleteManifest(v, specs.get(v == 2 ? 3 : 4), names.get(2)));
     }
     String list = "v" + v + "-list.avro";
     OutputFile o = io.newOutputFile(ROOT + list);
@@ -360,6 +370,10 @@ public class MakeManifests {
       save(n);
     }
     save(list);
+    dump(v, ROOT + list, specs);
+  }
+
+  void dump(int v, String list, Map<Integer, PartitionSpec> specs) throws Exception {
     try (JsonGenerator g = new JsonFactory().createGenerator(out.resolve("v" + v + ".json").toFile(),
         com.fasterxml.jackson.core.JsonEncoding.UTF8)) {
       g.useDefaultPrettyPrinter();
@@ -367,9 +381,13 @@ public class MakeManifests {
       g.writeFieldName("schema");
       g.writeRawValue(SchemaParser.toJson(schema(v)));
       g.writeFieldName("specs");
-      g.writeRawValue("[" + PartitionSpecParser.toJson(parted) + "," + PartitionSpecParser.toJson(plain) + "]");
+      List<String> texts = new ArrayList<>();
+      for (PartitionSpec s : new TreeMap<>(specs).values()) {
+        texts.add(PartitionSpecParser.toJson(s));
+      }
+      g.writeRawValue("[" + String.join(",", texts) + "]");
       g.writeArrayFieldStart("rows");
-      for (ManifestFile m : ManifestLists.read(io.newInputFile(ROOT + list))) {
+      for (ManifestFile m : ManifestLists.read(io.newInputFile(list))) {
         row(g, m, specs);
       }
       g.writeEndArray();
@@ -377,9 +395,22 @@ public class MakeManifests {
     }
   }
 
+  /** Reads files that another writer left in the folder: lists v1-list.avro to v3-list.avro. */
+  void read(int v) throws Exception {
+    File[] files = out.toFile().listFiles((dir, name) -> name.startsWith("v" + v) && name.endsWith(".avro"));
+    for (File f : files) {
+      io.addFile(f.getPath(), java.nio.file.Files.readAllBytes(f.toPath()));
+    }
+    dump(v, out.resolve("v" + v + "-list.avro").toString(), specs(v));
+  }
+
   public static void main(String[] args) throws Exception {
     for (int v = 1; v <= 3; v++) {
-      new MakeManifests(args[0]).version(v);
+      if (args.length > 1) {
+        new MakeManifests(args[0]).read(v);
+      } else {
+        new MakeManifests(args[0]).version(v);
+      }
     }
   }
 }
