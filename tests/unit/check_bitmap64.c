@@ -474,6 +474,7 @@ static Suite *suite(void)
 {
 	Suite *s = suite_create("bitmap64");
 	TCase *t = tcase_create("bytes");
+	tcase_set_timeout(t, 60);
 	tcase_add_loop_test(t, java_bytes, 0, (int)ARRAY_SIZE(java_cases));
 	tcase_add_test(t, range_history);
 	tcase_add_test(t, format_spec_files);
