@@ -8,6 +8,9 @@ build/%/gen/gen/pg_migrations.h: $(PG_MIGRATIONS) scripts/embed_sql.py
 $(B)/store/pg/pgmig.o: $(B)/gen/gen/pg_migrations.h
 $(FZ)/store/pg/pgmig.o: $(FZ)/gen/gen/pg_migrations.h
 
-$(B)/it/%: $(B)/tests/it/%.o $(B)/libfrazild.a
+PGTEST_OBJ := $(patsubst %.c,$(B)/%.o,$(sort $(wildcard tests/it/pgtest*.c)))
+$(B)/it/pgtest: $(PGTEST_OBJ) $(B)/libfrazild.a
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS_ALL) -o $@ $^ $(LIBS)
+
+-include $(PGTEST_OBJ:.o=.d)

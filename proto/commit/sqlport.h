@@ -91,6 +91,86 @@ struct batch_row {
 	int64_t created_pg_ms; /* results only */
 };
 
+/* ------------------------------------------------------------------ semantics
+ * What each effect does, exactly; an executor and a model of it must agree on this. "First that
+ * holds" lists are in order. Items of one statement are judged in the order they were submitted
+ * (begins: by transaction id, then that order); a refused item writes nothing at all. `now` is
+ * PostgreSQL's clock at the statement, after its lock waits. Two effects on one transaction or
+ * table keep their order only if the second is issued after the first was answered.
+ *
+ * RECOVER      tables that have OPEN or SEALED transactions, ascending, and the secret.
+ * HEAD_READ    found, head with its name; not found: dropped or never there.
+ * HEAD_BUMP    where table, incarnation and epoch = epoch_read: epoch + 1, holder = the one given;
+ *              APPLIED with the head after it, else REFUSED.
+ * QUEUE_READ   OPEN and SEALED transactions of the table by id, fragments by (fragment_id, attempt).
+ * BATCH_LOOK   by table and batch id, whatever the incarnation and whether or not the table lives.
+ * TXN_BEGIN    row exists: other table, principal or params -> DIGEST_CONFLICT, no row shown; else
+ *              OK, and an OPEN row's expiry becomes max(it, now + its own ttl). No row, first that
+ *              holds: no head with this table and incarnation -> TABLE_GONE; id time <
+ *              closed_before -> HORIZON_PASSED; id time > now + 10 min -> CLOCK_SKEW; else
+ *              inserted, OPEN, expires now + ttl, OK.
+ * TXN_STAGE    first that holds: no row -> TXN_UNKNOWN; final -> TXN_STATE; (fragment_id, attempt)
+ *              there: same digest -> OK, nothing written but the expiry, other -> DIGEST_CONFLICT;
+ *              SEALED -> TXN_STATE; paths (below) -> DUPLICATE_PATH or PATH_CONDEMNED; else
+ *              inserted, OK. OK on an OPEN row renews its expiry as Begin does.
+ *   paths      each path is free (no row), staged (owner: a transaction), ledger (owner: a batch
+ *              id), queued or claimed. Claimed -> PATH_CONDEMNED; ledger, or staged by another
+ *              transaction that is OPEN or SEALED -> DUPLICATE_PATH; the lowest such path by bytes
+ *              is named. Otherwise all become staged by this transaction, out of the queue or away
+ *              from a final owner.
+ * TXN_SEAL     first that holds: no row -> TXN_UNKNOWN; has a set digest (whatever its state):
+ *              other -> DIGEST_CONFLICT, same -> OK, and when commit_requested is asked, the row is
+ *              SEALED and it was not set: set, with summary; not OPEN -> TXN_STATE; else SEALED
+ *              with digest, seal, commit_requested, summary if requested, expiry renewed. OK.
+ * TXN_ONCE     as Begin, a new row being SEALED with commit_requested at once. Row there: a set
+ *              digest: same -> OK, other -> DIGEST_CONFLICT; not OPEN -> TXN_STATE; a fragment of
+ *              the same id and attempt with another digest -> DIGEST_CONFLICT; else it goes on.
+ *              Paths as Stage (over all fragments), then fragments inserted, SEALED. A refusal of a
+ *              new row shows no row after TABLE_GONE, HORIZON_PASSED, CLOCK_SKEW or paths.
+ * TXN_REQUEST  no row -> TXN_UNKNOWN; not SEALED -> TXN_STATE; else OK, commit_requested and
+ *              summary set unless it was set before (the first summary stays).
+ * TXN_END      no row -> TXN_UNKNOWN; already in that final state -> OK; OPEN (and for EXPIRED:
+ *              expires <= now) -> that state, final now, its staged paths queued, OK; else
+ *              TXN_STATE.
+ * TXN_READ     no row -> TXN_UNKNOWN; OK with fragments while OPEN or SEALED, with its batch when
+ *              batch_no > 0.
+ * LEDGER       epoch >= 0: no head with table, incarnation and epoch -> REFUSED. Each path free, or
+ *              in the ledger under this batch id (epoch = max); any other -> an error INTERNAL and
+ *              nothing written. Paths of one effect are distinct.
+ * PUBLISH      head with table, incarnation, epoch and version = base_version, else REFUSED; all
+ *              n_txns are SEALED in this table and incarnation, else REFUSED; every object is in
+ *              the ledger under this batch id, else an error INTERNAL. Then: head (version + 1, the
+ *              row's location and batch_no, last_seq, next_row_id), transactions final (state,
+ *              batch_no, now), batch row; `objects` leave the ledger, other ledger rows of the
+ *              batch id are queued; staged paths of COMMITTED transactions go, of the others are
+ *              queued; expired metadata paths that are free are queued. n_txns = 0 is a REST commit.
+ * UNLEDGER     a batch row with the id -> REFUSED; else ledger rows of the batch id with epoch <=
+ *              the one given are queued.
+ * TABLE_CREATE first that holds: NO_NAMESPACE; batch row with this id -> EXISTS with the head as it
+ *              is now, if any; NAME_VIEW; name is a table's and not overwrite -> NAME_TABLE; uuid
+ *              live under another name -> UUID_LIVE; metadata location not among `objects` and live
+ *              under another name -> LOCATION_LIVE; objects not in the ledger -> error INTERNAL.
+ *              Else the old table of the name ends as in Drop, then tabular, head (new incarnation,
+ *              greater than any before, epoch 1, version base_version + 1, last_batch 1), horizon
+ *              0 unless the uuid has one, batch row with epoch 1 and no transactions, ledger as
+ *              publish. CREATED with the head (its name empty).
+ * TABLE_DROP   no head with table and incarnation -> REFUSED; else the head and name go, OPEN and
+ *              SEALED transactions of the table become ABORTED (batch_no 0), their staged paths and
+ *              all ledger rows of the table with epoch >= 0 are queued, free purge paths too.
+ * CLEAN_CLAIM  first queues leftovers of the table: staged by final or unknown transactions; ledger
+ *              rows whose epoch is below the head's, or whose head is gone; ledger rows of creates
+ *              (epoch -1) older than the grace. Then at most max paths, oldest first: queued for at
+ *              least the grace, or claimed for at least the tombstone time, become claimed now and
+ *              are returned in no order. A nil table means all tables without a head.
+ * CLEAN_DONE   claimed paths only: deleted and live ones lose their row, unsure ones are claimed
+ *              anew from now.
+ * HORIZON      per table: closed_before = max(itself, min(now - lifetime - 10 min, id times of
+ *              transactions not final or final after now - lifetime)); then transactions with id
+ *              time < closed_before, final at or before now - lifetime and not LOST are purged with
+ *              their fragments (10,000 a table and call), a batch with its last transaction, and
+ *              batches of no transactions created at or before now - lifetime, but never the
+ *              head's last one. */
+
 /* ------------------------------------------------------------------ SQL effects
  * One effect is one statement and its own transaction with its guard inside. `lost` in the
  * completion means: sent, no reply, the outcome is unknown. */
@@ -113,8 +193,7 @@ enum sql_kind {
 	SQL_UNLEDGER,     /* objects of an attempt that never published go to the delete queue */
 	SQL_TABLE_CREATE, /* tabular, head, batch 1 in one statement; or replaces on overwrite */
 	SQL_TABLE_DROP,   /* ends the incarnation and its open transactions */
-	SQL_CLEAN_CLAIM,  /* queued objects past their grace become claimed, in a commit of its own
-			   */
+	SQL_CLEAN_CLAIM,  /* queued objects past their grace become claimed, in a commit of its own */
 	SQL_CLEAN_DONE,   /* deleted or found live: the row goes, or stays claimed */
 	SQL_HORIZON,      /* advances closed_before of every table and purges behind it */
 	SQL_KIND_COUNT

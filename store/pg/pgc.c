@@ -344,13 +344,15 @@ static void sent(struct pgc *c, struct pgc_op *op)
 	enlist(c, op);
 	if (c->conf->pipeline && !PQpipelineSync(c->pg))
 		c->broken = true;
+	/* No failure is reported from here: the caller is still in the middle of its own work. */
 	int left = c->broken ? 0 : PQflush(c->pg);
-	if (left < 0)
+	if (left < 0) {
 		c->broken = true;
-	else if (!c->broken && left && c->poll && c->events != (UV_READABLE | UV_WRITABLE))
-		watch(c, UV_READABLE | UV_WRITABLE);
-	if (c->state != PGC_DEAD)
-		arm(c);
+	} else if (left && c->poll && !(c->events & UV_WRITABLE)) {
+		c->events |= UV_WRITABLE;
+		uv_poll_start(c->poll, c->events, on_poll);
+	}
+	arm(c);
 }
 
 /* Without its sync a statement can never commit, so a failed send is surely not sent. */

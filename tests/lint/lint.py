@@ -111,10 +111,12 @@ UNCHECKED_STATUS = {"err_set"}
 
 # Prefixes of a file besides its own basename.
 PREFIXES = {
-    "err": ("status_",), "json": ("jdoc_", "jval_"), "base": ("",), "strv": ("bytes_",),
+    "err": ("status_",), "json": ("jdoc_", "jval_"), "base": ("",), "pgc": ("pgres_", "pgrow_", "pgarray_"), "strv": ("bytes_",),
     "types": ("type_",), "value": ("tuple_",),
     "manifest_list": ("manifest_file_",),
     "rpc_request": ("rpc_",), "listen": ("rpc_",),
+    "objects": ("mlist_", "mview_", "vec_"), "cache": ("needs_",), "core": ("effects_",),
+    "bind_store": ("bind_",),
     "metadata_apply": ("metadata_",), "metadata_history": ("metadata_",),
 }
 

@@ -77,7 +77,7 @@ CREATE TABLE frazil.txn (
 	read_snapshot int8,
 	principal text COLLATE "C" NOT NULL,
 	params bytea NOT NULL,
-	begin bytea NOT NULL,
+	begin_msg bytea NOT NULL,
 	ttl_ms int8 NOT NULL,
 	created_ms int8 NOT NULL,
 	expires_ms int8 NOT NULL,

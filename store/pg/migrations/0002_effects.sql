@@ -40,7 +40,7 @@ BEGIN
 	FOR x IN SELECT u.* FROM unnest(p_txn, p_table, p_incarnation, p_ref, p_kind, p_isolation,
 			p_read, p_principal, p_params, p_begin, p_ttl, p_digest, p_seal, p_summary)
 			WITH ORDINALITY AS u(txn, table_id, incarnation, ref, kind, isolation, read,
-			principal, params, begin, ttl, digest, seal, summary, ord)
+			principal, params, begin_msg, ttl, digest, seal, summary, ord)
 			ORDER BY u.txn, u.ord
 	LOOP
 		r := NULL;
@@ -64,10 +64,10 @@ BEGIN
 				CONTINUE;
 			END IF;
 			INSERT INTO frazil.txn (txn, table_id, incarnation, ref, kind, isolation,
-				read_snapshot, principal, params, begin, ttl_ms, created_ms, expires_ms,
+				read_snapshot, principal, params, begin_msg, ttl_ms, created_ms, expires_ms,
 				state, commit_requested, set_digest, seal, summary, id_ms)
 			VALUES (x.txn, x.table_id, x.incarnation, x.ref, x.kind, x.isolation, x.read,
-				x.principal, x.params, x.begin, x.ttl, v_now, v_now + x.ttl,
+				x.principal, x.params, x.begin_msg, x.ttl, v_now, v_now + x.ttl,
 				CASE WHEN x.digest IS NULL THEN 0 ELSE 1 END, x.digest IS NOT NULL,
 				x.digest, x.seal, x.summary, v_id_ms)
 			ON CONFLICT DO NOTHING RETURNING * INTO v_t;

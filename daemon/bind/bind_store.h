@@ -1,0 +1,20 @@
+/* What the store step holds; for the other files of this folder. */
+#ifndef DAEMON_BIND_BIND_STORE_H
+#define DAEMON_BIND_BIND_STORE_H
+
+#include "daemon/bind/bind.h"
+#include "store/pg/pgfx.h"
+
+struct bind_store {
+	struct app *app;
+	struct fs *fs;
+	struct pgpool *pool;
+	struct pgfx *fx;
+	struct loop_hook flush; /* sends what a turn has asked for */
+	bool started;
+};
+
+/* Something was submitted: flush at the end of this turn. */
+void bind_store_arm(struct bind_store *s);
+
+#endif

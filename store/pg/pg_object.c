@@ -1,0 +1,71 @@
+#include "store/pg/pg_object.h"
+
+#include "store/pg/pg_txn.h"
+
+enum status pg_object_check(const struct sql_effect *fx, struct err *err)
+{
+	/* CLEAN_DONE names what a claim gave out, which came from the table. */
+	return fx->kind == SQL_LEDGER
+		       ? pg_txn_check_paths(fx->u.ledger.paths, fx->u.ledger.n_paths, err)
+		       : ST_OK;
+}
+
+void pg_object_args(const struct sql_effect *fx, struct pgargs *a)
+{
+	switch (fx->kind) {
+	case SQL_LEDGER:
+		pgargs_uuid(a, fx->u.ledger.table.u);
+		pgargs_i64(a, fx->u.ledger.incarnation);
+		pgargs_i64(a, fx->u.ledger.epoch);
+		pgargs_uuid(a, fx->u.ledger.batch.u);
+		pgargs_texts(a, fx->u.ledger.paths, fx->u.ledger.n_paths);
+		break;
+	case SQL_UNLEDGER:
+		pgargs_uuid(a, fx->u.unledger.table.u);
+		pgargs_uuid(a, fx->u.unledger.batch.u);
+		pgargs_i64(a, fx->u.unledger.epoch);
+		break;
+	case SQL_CLEAN_CLAIM:
+		pgargs_uuid(a, fx->u.claim.table.u);
+		pgargs_i64(a, fx->u.claim.grace_ms);
+		pgargs_i64(a, fx->u.claim.tombstone_ms);
+		pgargs_i32(a, fx->u.claim.max);
+		break;
+	case SQL_CLEAN_DONE: {
+		const struct sql_clean_done *d = fx->u.clean_done;
+		pgargs_array(a, PGARGS_TEXT);
+		for (size_t i = 0; i < d->n_deleted; i++)
+			pgargs_put_text(a, d->deleted[i]);
+		for (size_t i = 0; i < d->n_live; i++)
+			pgargs_put_text(a, d->live[i]);
+		pgargs_end(a);
+		pgargs_texts(a, d->unsure, d->n_unsure);
+		break;
+	}
+	default:
+		ASSERT(false);
+	}
+}
+
+bool pg_object_result(const struct sql_effect *fx, const struct pgres *res, struct arena *arena,
+		      struct sql_result *ret)
+{
+	struct pgrow r = {.res = res};
+	ret->pg_ms = pgrow_i64(&r, 0);
+	if (fx->kind == SQL_LEDGER || fx->kind == SQL_UNLEDGER) {
+		ret->verdict = pgrow_bool(&r, 1) ? SQL_APPLIED : SQL_REFUSED;
+		return !r.bad;
+	}
+	ret->verdict = SQL_APPLIED;
+	if (fx->kind == SQL_CLEAN_DONE)
+		return !r.bad;
+	size_t rows = pgres_rows(res);
+	struct strv *paths = arena_calloc(arena, rows + 1, sizeof *paths);
+	if (!paths)
+		return false;
+	for (r.row = 0; r.row < rows; r.row++)
+		if (!pgrow_null(&r, 1))
+			paths[ret->n_paths++] = pgrow_text(&r, 1);
+	ret->paths = paths;
+	return !r.bad;
+}

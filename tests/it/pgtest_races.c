@@ -1,0 +1,5 @@
+#include "tests/it/pgtest.h"
+void pgtest_races(struct pgtest *t)
+{
+	(void)t;
+}
