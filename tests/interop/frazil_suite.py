@@ -4,8 +4,11 @@
 workers, whole file deleted, insert and delete in one transaction, update}.
 """
 
+import asyncio
 import concurrent.futures
+import threading
 import time
+import types
 import urllib.parse
 
 import pyarrow as pa
@@ -14,7 +17,7 @@ import pyarrow.parquet as pq
 import auditor
 import frazil
 from catalog_suite import V3, COLUMNS, check, duck_rows, row, span, spark_rows
-from model import Table
+from model import Row, Table
 from support.rest import Rest, segment
 
 SCHEMA = {"type": "struct", "schema-id": 0, "fields": [
@@ -266,10 +269,78 @@ def frazil_first(suite, client, ns, engine_name):
     return [w.model]
 
 
+# ---- a crowd of workers beside a client that commits through REST
+WORKERS, TURNS, FOREIGN = 64, 50, 20
+
+
+async def crowd_workers(rpc, name, base, enough, kept):
+    """Each worker: at least TURNS transactions, by turns an append and a delete of the file that all share; more until
+    the foreign client has had its share."""
+    async def one(client, n):
+        k = 0
+        while k < TURNS or not enough.is_set():
+            key = 10000 + n * 100000 + k
+            if k % 2 == 0:
+                o = await client.commit_once(name, kind="APPEND", data=arrow([row(key)]))
+                kept[key] = (o.files[0]["first_row_id"], o.sequence_number)
+            elif k < TURNS:
+                at = n * TURNS // 2 + k // 2
+                await client.commit_once(name, kind="DELETE", deletes=[(base.files[0]["path"], [at])],
+                                         read_snapshot_id=base.snapshot_id)
+                del kept[at]
+            else:
+                await asyncio.sleep(0.05)
+            k += 1
+
+    async with frazil.AsyncClient(rpc) as client:
+        await asyncio.gather(*[one(client, n) for n in range(WORKERS)])
+
+
+def crowd(suite, client, ns, rpc):
+    """Every acknowledged row once and none else; the foreign client is not starved."""
+    w = Writer(suite, client, ns, "fz_crowd")
+    n = WORKERS * TURNS // 2
+    w.append(span(0, n))
+    path, (_, rows) = next(iter(w.model.where(lambda r: True).items()))
+    kept = {r.values["id"]: (r.row_id, r.seq) for r in rows}
+    base = types.SimpleNamespace(files=[{"path": path}], snapshot_id=w.snapshot())
+    enough, landed, failed = threading.Event(), [], []
+    spark = suite.engines["spark"]
+    spark.sql("ALTER TABLE ice.%s SET TBLPROPERTIES ('commit.retry.num-retries'='200', "
+              "'commit.retry.min-wait-ms'='10', 'commit.retry.max-wait-ms'='200')" % w.model.name)
+
+    def foreign():
+        try:
+            for i in range(FOREIGN):
+                spark.sql("INSERT INTO ice.%s SELECT %d, 'eu', 'sp', 0.5D" % (w.model.name, 9000000 + i))
+                landed.append(9000000 + i)
+        except Exception as e:
+            failed.append(e)
+        finally:
+            enough.set()
+
+    beside = threading.Thread(target=foreign)
+    beside.start()
+    asyncio.run(crowd_workers(rpc, w.model.name, base, enough, kept))
+    beside.join()
+    check(not failed and len(landed) == FOREIGN, "commits of Spark beside the workers:", len(landed), failed)
+    model = Table(w.model.name)
+    model.writers = ["frazil", "spark"]
+    for key, (row_id, seq) in kept.items():
+        model.rows[key] = Row(row(key), row_id, seq)
+    for key in landed:
+        model.rows[key] = Row({"id": key, "region": "eu", "name": "sp", "score": 0.5})
+    ids = sorted(r for r, _ in kept.values())
+    check(len(set(ids)) == len(ids), "a row id was acknowledged twice")
+    return [model]
+
+
 def run(suite, rpc):
     ns = "f%d" % (int(time.time()) % 100000)
     Rest(suite.uri).want(200, "POST", "/v1/namespaces", {"namespace": [ns], "properties": {}})
     with frazil.Client(rpc) as client:
+        if suite.has("spark"):
+            suite.part("64 workers beside spark", crowd, suite, client, ns, rpc)
         shapes(suite, client, ns)
         for name in ("duckdb", "spark"):
             if suite.has(name):
