@@ -63,6 +63,13 @@ void pgargs_bool(struct pgargs *a, bool v)
 	arg_close(a);
 }
 
+void pgargs_i16(struct pgargs *a, int16_t v)
+{
+	arg_open(a, false);
+	put_be16(&a->buf, (uint16_t)v);
+	arg_close(a);
+}
+
 void pgargs_i32(struct pgargs *a, int32_t v)
 {
 	arg_open(a, false);

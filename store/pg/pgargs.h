@@ -42,6 +42,7 @@ static inline bool pgargs_ok(const struct pgargs *a)
 
 void pgargs_null(struct pgargs *a);
 void pgargs_bool(struct pgargs *a, bool v);
+void pgargs_i16(struct pgargs *a, int16_t v);
 void pgargs_i32(struct pgargs *a, int32_t v);
 void pgargs_i64(struct pgargs *a, int64_t v);
 void pgargs_uuid(struct pgargs *a, struct uuid u);

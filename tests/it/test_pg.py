@@ -73,6 +73,10 @@ def test_effects(pgtest, database):
     run(pgtest, database, "effects")
 
 
+def test_catalog(pgtest, database):
+    run(pgtest, database, "catalog")
+
+
 def test_second_daemon_is_a_standby(pgtest, database):
     first = start(pgtest, database, "up", 2500)
     time.sleep(1.0)

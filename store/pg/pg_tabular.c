@@ -1,0 +1,401 @@
+#include "store/pg/pg_tabular.h"
+
+#include "store/pg/pg_txn.h"
+
+#define RESULT_BYTES_MAX (64u << 20)
+#define LIST_ALL INT32_MAX
+#define RESOLVE_MAX 256
+
+static void finish(struct pgcat_call *call, const struct pg_tabular_result *res)
+{
+	((pg_tabular_done)call->done)(call->ctx, res);
+}
+
+static void undecodable(struct pg_tabular_result *res)
+{
+	memset(res, 0, sizeof *res);
+	err_set(&res->err, ST_INTERNAL, "", "PostgreSQL's answer does not decode");
+}
+
+static void no_namespace(struct pg_tabular_result *res, const char *name)
+{
+	err_set(&res->err, ST_NO_SUCH_NAMESPACE, "", "Namespace does not exist: %s", name);
+}
+
+static void missing(struct pg_tabular_result *res, int kind, const char *name)
+{
+	err_set(&res->err, kind == PG_TABULAR_VIEW ? ST_NO_SUCH_VIEW : ST_NO_SUCH_TABLE, "",
+		"%s does not exist: %s", kind == PG_TABULAR_VIEW ? "View" : "Table", name);
+}
+
+static void taken(struct pg_tabular_result *res, enum pg_tabular_kind by, const char *name)
+{
+	res->taken_by = by;
+	err_set(&res->err, ST_ALREADY_EXISTS, "", "%s already exists: %s",
+		by == PG_TABULAR_VIEW ? "View" : "Table", name);
+}
+
+/* ------------------------------------------------------------------ list */
+
+static void list_done(struct pgcat_call *call, const struct pgres *res, struct err *err)
+{
+	struct pg_tabular_result ret = {.err = *err};
+	struct arena arena;
+	arena_init(&arena, RESULT_BYTES_MAX);
+	if (err->st == ST_OK) {
+		size_t rows = pgres_rows(res);
+		struct strv *v = arena_calloc(&arena, rows + 1, sizeof *v);
+		struct pgrow r = {.res = res};
+		for (; v && r.row < rows; r.row++)
+			if (!pgrow_null(&r, 0))
+				v[ret.n_names++] = pgrow_text(&r, 0);
+		ret.names = v;
+		ret.more = ret.n_names > call->limit;
+		if (ret.more)
+			ret.n_names = call->limit;
+		if (!v || r.bad)
+			undecodable(&ret);
+		else if (rows == 0)
+			no_namespace(&ret, call->name);
+	}
+	finish(call, &ret);
+	arena_fini(&arena);
+}
+
+enum status pg_tabular_list(struct pgcat *cat, struct pg_path ns, enum pg_tabular_kind kind,
+			    struct strv after, size_t limit, pg_tabular_done done, void *ctx,
+			    struct err *err)
+{
+	enum status st = pgcat_check_path(ns, false, err);
+	if (st == ST_OK && !pgargs_text_ok(after, PG_NAME_MAX))
+		st = err_set(err, ST_BAD_REQUEST, "pageToken", "not a token of this server");
+	if (st != ST_OK)
+		return st;
+	struct pgcat_call *call = pgcat_call_new(cat, list_done, (void (*)(void))done, ctx);
+	call->limit = limit && limit < LIST_ALL ? limit : LIST_ALL;
+	pgcat_dotted(call->name, sizeof call->name, ns, NULL);
+	struct pgargs *a = pgcat_args(cat);
+	pgargs_text(a, ns.warehouse);
+	pgargs_texts(a, ns.levels, ns.n);
+	pgargs_i16(a, (int16_t)kind);
+	pgargs_text(a, after);
+	pgargs_i64(a, (int64_t)call->limit + 1);
+	return pgcat_send(call, PGSQL_TABULAR_LIST, err);
+}
+
+/* ------------------------------------------------------------------ resolve */
+
+/* One asked-for name; the path is copied, the request may be gone by the end of the turn. */
+struct resolve {
+	struct pgcat_call call;
+	struct arena arena;
+	struct pg_path ns;
+	struct strv name;
+};
+
+/* One statement for many names. */
+struct resolves {
+	struct pgc_op op;
+	struct list calls;
+	size_t n;
+};
+
+void pg_tabular_resolve_free(struct pgcat_call *own_call)
+{
+	struct resolve *q = CONTAINER_OF(own_call, struct resolve, call);
+	arena_fini(&q->arena);
+	base_free(q);
+}
+
+/* ord, namespace is there, table_id, kind, location, incarnation, version, metadata, epoch, holder
+ */
+static bool resolve_row(struct pgrow *r, struct pg_tabular_result *ret, const char *ns)
+{
+	if (!pgrow_bool(r, 1)) {
+		no_namespace(ret, ns);
+		return !r->bad;
+	}
+	ret->found = !pgrow_null(r, 2);
+	if (!ret->found)
+		return !r->bad;
+	struct pg_tabular_row *row = &ret->row;
+	row->table.u = pgrow_uuid(r, 2);
+	row->kind = pgrow_i16(r, 3) == 1 ? PG_TABULAR_VIEW : PG_TABULAR_TABLE;
+	row->location = pgrow_text(r, 4);
+	row->version = pgrow_i64(r, 6);
+	row->metadata_location = pgrow_text(r, 7);
+	if (row->kind == PG_TABULAR_TABLE) {
+		row->incarnation = pgrow_i64(r, 5);
+		row->epoch = pgrow_i64(r, 8);
+		row->holder.u = pgrow_uuid(r, 9);
+	}
+	return !r->bad;
+}
+
+static void resolve_decode(struct pgcat_call *call, const struct pgres *res, struct err *err)
+{
+	struct pg_tabular_result ret = {.err = *err};
+	struct pgrow r = {.res = res};
+	if (err->st == ST_OK) {
+		size_t want = call->limit;
+		for (; r.row < pgres_rows(res); r.row++)
+			if ((size_t)pgrow_i32(&r, 0) == want)
+				break;
+		if (!resolve_row(&r, &ret, call->name))
+			undecodable(&ret);
+	}
+	finish(call, &ret);
+}
+
+static void resolves_done(struct pgc_op *op, enum pgc_end end, const struct pgres *res,
+			  const struct err *err)
+{
+	struct resolves *all = CONTAINER_OF(op, struct resolves, op);
+	struct list *n;
+	while ((n = list_pop_front(&all->calls))) {
+		struct pgcat_call *call = LIST_ITEM(n, struct pgcat_call, node);
+		struct err why = *err;
+		if (end == PGC_LOST)
+			err_set(&why, ST_UNAVAILABLE, "", "PostgreSQL did not answer");
+		call->decode(call, res, &why);
+		pg_tabular_resolve_free(call);
+	}
+	base_free(all);
+}
+
+static void resolve_args(struct pgargs *a, const struct resolves *all)
+{
+	pgargs_array(a, PGARGS_TEXT);
+	LIST_FOR(n, t1, &all->calls)
+	pgargs_put_text(a, LIST_ITEM(n, struct resolve, call.node)->ns.warehouse);
+	pgargs_end(a);
+	pgargs_array(a, PGARGS_TEXT);
+	LIST_FOR(n, t2, &all->calls)
+	pgargs_put_text(a, LIST_ITEM(n, struct resolve, call.node)->name);
+	pgargs_end(a);
+	/* All levels in one array; each name has a slice of it. */
+	pgargs_array(a, PGARGS_TEXT);
+	LIST_FOR(n, t3, &all->calls)
+	{
+		const struct resolve *q = LIST_ITEM(n, struct resolve, call.node);
+		for (size_t i = 0; i < q->ns.n; i++)
+			pgargs_put_text(a, q->ns.levels[i]);
+	}
+	pgargs_end(a);
+	for (int end = 0; end < 2; end++) {
+		int32_t at = 0;
+		pgargs_array(a, PGARGS_INT4);
+		LIST_FOR(n, t4, &all->calls)
+		{
+			int32_t levels = (int32_t)LIST_ITEM(n, struct resolve, call.node)->ns.n;
+			pgargs_put_i32(a, end ? at + levels : at + 1);
+			at += levels;
+		}
+		pgargs_end(a);
+	}
+}
+
+void pg_tabular_resolve_flush(struct pgcat *cat)
+{
+	struct pgcat_resolves *queue = pgcat_resolve_queue(cat);
+	while (queue->n) {
+		struct resolves *all = base_calloc(1, sizeof *all);
+		list_init(&all->calls);
+		all->op.done = resolves_done;
+		while (queue->n && all->n < RESOLVE_MAX) {
+			struct list *n = list_pop_front(&queue->calls);
+			queue->n--;
+			list_push_back(&all->calls, n);
+			LIST_ITEM(n, struct pgcat_call, node)->limit = ++all->n;
+		}
+		struct pgargs *a = pgcat_args(cat);
+		resolve_args(a, all);
+		if (pgpool_send(pgcat_pool(cat), PGPOOL_ANY, PGSQL_TABULAR_RESOLVE, a, &all->op))
+			continue;
+		struct err err = {0};
+		err_set(&err, ST_UNAVAILABLE, "", "PostgreSQL cannot be reached");
+		resolves_done(&all->op, PGC_REJECTED, NULL, &err);
+	}
+}
+
+enum status pg_tabular_resolve(struct pgcat *cat, struct pg_path ns, struct strv name,
+			       pg_tabular_done done, void *ctx, struct err *err)
+{
+	enum status st = pgcat_check_path(ns, false, err);
+	if (st == ST_OK)
+		st = pgcat_check_name(name, "name", err);
+	if (st != ST_OK)
+		return st;
+	struct resolve *q = base_calloc(1, sizeof *q);
+	arena_init(&q->arena, 16u * (PG_PATH_MAX + 4 * PG_NAME_MAX));
+	struct strv *levels = arena_calloc(&q->arena, ns.n, sizeof *levels);
+	bool ok = levels && arena_strv(&q->arena, ns.warehouse, &q->ns.warehouse) &&
+		  arena_strv(&q->arena, name, &q->name);
+	for (size_t i = 0; ok && i < ns.n; i++)
+		ok = arena_strv(&q->arena, ns.levels[i], &levels[i]);
+	q->ns.levels = levels;
+	q->ns.n = ns.n;
+	q->call.cat = cat;
+	q->call.decode = resolve_decode;
+	q->call.done = (void (*)(void))done;
+	q->call.ctx = ctx;
+	list_init(&q->call.node);
+	if (!ok) {
+		pg_tabular_resolve_free(&q->call);
+		return err_set(err, ST_LIMIT, "namespace", "too many levels");
+	}
+	pgcat_dotted(q->call.name, sizeof q->call.name, ns, NULL);
+	struct pgcat_resolves *queue = pgcat_resolve_queue(cat);
+	list_push_back(&queue->calls, &q->call.node);
+	queue->n++;
+	return ST_OK;
+}
+
+/* ------------------------------------------------------------------ rename */
+
+static void rename_done(struct pgcat_call *call, const struct pgres *res, struct err *err)
+{
+	struct pg_tabular_result ret = {.err = *err};
+	struct pgrow r = {.res = res};
+	if (err->st == ST_OK) {
+		int32_t v = pgrow_i32(&r, 0);
+		if (r.bad) {
+			undecodable(&ret);
+		} else if (v == 1 || v == 3) {
+			char *name = v == 1 ? call->name : call->name2;
+			name[v == 1 ? call->ns_end : call->ns_end2] = 0;
+			no_namespace(&ret, name);
+		} else if (v == 2) {
+			missing(&ret, call->kind, call->name);
+		} else if (v >= 4) {
+			taken(&ret, v == 5 ? PG_TABULAR_VIEW : PG_TABULAR_TABLE, call->name2);
+		}
+	}
+	finish(call, &ret);
+}
+
+enum status pg_tabular_rename(struct pgcat *cat, struct pg_path from, struct strv from_name,
+			      struct pg_path to, struct strv to_name, enum pg_tabular_kind kind,
+			      pg_tabular_done done, void *ctx, struct err *err)
+{
+	enum status st = pgcat_check_path(from, false, err);
+	if (st == ST_OK)
+		st = pgcat_check_name(from_name, "source.name", err);
+	if (st == ST_OK)
+		st = pgcat_check_path(to, false, err);
+	if (st == ST_OK)
+		st = pgcat_check_name(to_name, "destination.name", err);
+	if (st != ST_OK)
+		return st;
+	struct pgcat_call *call = pgcat_call_new(cat, rename_done, (void (*)(void))done, ctx);
+	call->write = true;
+	call->kind = (int)kind;
+	pgcat_dotted(call->name, sizeof call->name, from, NULL);
+	call->ns_end = strlen(call->name);
+	pgcat_dotted(call->name2, sizeof call->name2, to, NULL);
+	call->ns_end2 = strlen(call->name2);
+	pgcat_dotted(call->name, sizeof call->name, from, &from_name);
+	pgcat_dotted(call->name2, sizeof call->name2, to, &to_name);
+	struct pgargs *a = pgcat_args(cat);
+	pgargs_text(a, from.warehouse);
+	pgargs_texts(a, from.levels, from.n);
+	pgargs_text(a, from_name);
+	pgargs_texts(a, to.levels, to.n);
+	pgargs_text(a, to_name);
+	pgargs_i16(a, (int16_t)kind);
+	return pgcat_send(call, PGSQL_TABULAR_RENAME, err);
+}
+
+/* ------------------------------------------------------------------ views */
+
+static void view_create_done(struct pgcat_call *call, const struct pgres *res, struct err *err)
+{
+	struct pg_tabular_result ret = {.err = *err};
+	struct pgrow r = {.res = res};
+	if (err->st == ST_OK) {
+		int32_t v = pgrow_i32(&r, 0);
+		if (r.bad)
+			undecodable(&ret);
+		else if (v == 4)
+			no_namespace(&ret, call->name2);
+		else if (v == 5)
+			err_set(&ret.err, ST_ALREADY_EXISTS, "",
+				"The view's uuid is in use under another name");
+		else if (v != 0)
+			taken(&ret, v == 3 ? PG_TABULAR_VIEW : PG_TABULAR_TABLE, call->name);
+	}
+	finish(call, &ret);
+}
+
+enum status pg_tabular_view_create(struct pgcat *cat, struct pg_path ns, struct strv name,
+				   struct uuid view, struct strv location,
+				   struct strv metadata_location, pg_tabular_done done, void *ctx,
+				   struct err *err)
+{
+	enum status st = pgcat_check_path(ns, false, err);
+	if (st == ST_OK)
+		st = pgcat_check_name(name, "name", err);
+	if (st == ST_OK)
+		st = pg_txn_check_paths(&location, 1, err);
+	if (st == ST_OK)
+		st = pg_txn_check_paths(&metadata_location, 1, err);
+	if (st != ST_OK)
+		return st;
+	struct pgcat_call *call = pgcat_call_new(cat, view_create_done, (void (*)(void))done, ctx);
+	call->write = true;
+	pgcat_dotted(call->name, sizeof call->name, ns, &name);
+	pgcat_dotted(call->name2, sizeof call->name2, ns, NULL);
+	struct pgargs *a = pgcat_args(cat);
+	pgargs_text(a, ns.warehouse);
+	pgargs_texts(a, ns.levels, ns.n);
+	pgargs_text(a, name);
+	pgargs_uuid(a, view);
+	pgargs_text(a, location);
+	pgargs_text(a, metadata_location);
+	return pgcat_send(call, PGSQL_VIEW_CREATE, err);
+}
+
+/* 0 done, 1 the guard did not hold */
+static void view_change_done(struct pgcat_call *call, const struct pgres *res, struct err *err)
+{
+	struct pg_tabular_result ret = {.err = *err};
+	struct pgrow r = {.res = res};
+	if (err->st == ST_OK) {
+		int32_t v = pgrow_i32(&r, 0);
+		if (r.bad)
+			undecodable(&ret);
+		else if (v != 0 && call->kind)
+			err_set(&ret.err, ST_COMMIT_FAILED, "",
+				"The view was changed by another client");
+		else if (v != 0)
+			err_set(&ret.err, ST_NO_SUCH_VIEW, "", "View does not exist");
+	}
+	finish(call, &ret);
+}
+
+enum status pg_tabular_view_replace(struct pgcat *cat, struct uuid view, int64_t version,
+				    struct strv metadata_location, pg_tabular_done done, void *ctx,
+				    struct err *err)
+{
+	enum status st = pg_txn_check_paths(&metadata_location, 1, err);
+	if (st != ST_OK)
+		return st;
+	struct pgcat_call *call = pgcat_call_new(cat, view_change_done, (void (*)(void))done, ctx);
+	call->write = true;
+	call->kind = 1;
+	struct pgargs *a = pgcat_args(cat);
+	pgargs_uuid(a, view);
+	pgargs_i64(a, version);
+	pgargs_text(a, metadata_location);
+	return pgcat_send(call, PGSQL_VIEW_REPLACE, err);
+}
+
+enum status pg_tabular_view_drop(struct pgcat *cat, struct uuid view, pg_tabular_done done,
+				 void *ctx, struct err *err)
+{
+	struct pgcat_call *call = pgcat_call_new(cat, view_change_done, (void (*)(void))done, ctx);
+	call->write = true;
+	struct pgargs *a = pgcat_args(cat);
+	pgargs_uuid(a, view);
+	return pgcat_send(call, PGSQL_VIEW_DROP, err);
+}

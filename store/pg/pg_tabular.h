@@ -1,0 +1,66 @@
+/* Names of tables and views (one name space), and the rows of views. Tables come and go by the
+ * effects of the commit log. Each call: ST_OK = done runs once, later, on the loop; anything else =
+ * never. */
+#ifndef STORE_PG_PG_TABULAR_H
+#define STORE_PG_PG_TABULAR_H
+
+#include "store/pg/pgcat.h"
+
+enum pg_tabular_kind {
+	PG_TABULAR_TABLE = 0,
+	PG_TABULAR_VIEW = 1,
+};
+
+struct pg_tabular_row {
+	struct table_id table; /* a view's uuid too */
+	enum pg_tabular_kind kind;
+	struct strv location;
+	struct strv metadata_location;
+	int64_t version;
+	/* Tables only */
+	int64_t incarnation, epoch;
+	struct daemon_id holder;
+};
+
+/* Valid until done returns. Statuses: NO_SUCH_NAMESPACE, NO_SUCH_TABLE, NO_SUCH_VIEW,
+ * ALREADY_EXISTS, COMMIT_FAILED, UNAVAILABLE (nothing happened), COMMIT_UNKNOWN. */
+struct pg_tabular_result {
+	struct err err;
+	bool found;                    /* resolve: the namespace is there and the name in it */
+	struct pg_tabular_row row;     /* resolve */
+	enum pg_tabular_kind taken_by; /* with ALREADY_EXISTS */
+	const struct strv *names;      /* list, ascending by bytes */
+	size_t n_names;
+	bool more;
+};
+
+typedef void (*pg_tabular_done)(void *ctx, const struct pg_tabular_result *res);
+
+/* Tables or views of a namespace behind `after`, at most limit; limit 0: all. */
+MUST_CHECK enum status pg_tabular_list(struct pgcat *cat, struct pg_path ns,
+				       enum pg_tabular_kind kind, struct strv after, size_t limit,
+				       pg_tabular_done done, void *ctx, struct err *err);
+/* What a name stands for, of either kind. NO_SUCH_NAMESPACE, or found false with ST_OK when only
+ * the name is missing. The names asked for in one turn share a statement, sent by pgcat_flush. */
+MUST_CHECK enum status pg_tabular_resolve(struct pgcat *cat, struct pg_path ns, struct strv name,
+					  pg_tabular_done done, void *ctx, struct err *err);
+MUST_CHECK enum status pg_tabular_rename(struct pgcat *cat, struct pg_path from,
+					 struct strv from_name, struct pg_path to,
+					 struct strv to_name, enum pg_tabular_kind kind,
+					 pg_tabular_done done, void *ctx, struct err *err);
+MUST_CHECK enum status pg_tabular_view_create(struct pgcat *cat, struct pg_path ns,
+					      struct strv name, struct uuid view,
+					      struct strv location, struct strv metadata_location,
+					      pg_tabular_done done, void *ctx, struct err *err);
+/* Compare-and-swap on the version that resolve gave: COMMIT_FAILED when it is another by now. */
+MUST_CHECK enum status pg_tabular_view_replace(struct pgcat *cat, struct uuid view, int64_t version,
+					       struct strv metadata_location, pg_tabular_done done,
+					       void *ctx, struct err *err);
+MUST_CHECK enum status pg_tabular_view_drop(struct pgcat *cat, struct uuid view,
+					    pg_tabular_done done, void *ctx, struct err *err);
+
+/* For pgcat */
+void pg_tabular_resolve_flush(struct pgcat *cat);
+void pg_tabular_resolve_free(struct pgcat_call *own_call);
+
+#endif

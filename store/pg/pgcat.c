@@ -1,0 +1,164 @@
+#include "store/pg/pgcat.h"
+
+#include "store/pg/pg_tabular.h"
+#include "store/pg/pg_txn.h"
+
+struct pgcat {
+	struct pgpool *pool;
+	struct pgargs args;
+	struct pgcat_resolves resolves;
+};
+
+struct pgcat *pgcat_new(struct pgpool *pool)
+{
+	struct pgcat *cat = base_calloc(1, sizeof *cat);
+	cat->pool = pool;
+	pgargs_init(&cat->args);
+	list_init(&cat->resolves.calls);
+	return cat;
+}
+
+void pgcat_free(struct pgcat *own_cat)
+{
+	struct err err = {0};
+	err_set(&err, ST_UNAVAILABLE, "", "the daemon is stopping");
+	struct list *n;
+	while ((n = list_pop_front(&own_cat->resolves.calls))) {
+		struct pgcat_call *call = LIST_ITEM(n, struct pgcat_call, node);
+		call->decode(call, NULL, &err);
+		pg_tabular_resolve_free(call);
+	}
+	pgargs_fini(&own_cat->args);
+	base_free(own_cat);
+}
+
+void pgcat_flush(struct pgcat *cat)
+{
+	pg_tabular_resolve_flush(cat);
+}
+
+struct pgcat_resolves *pgcat_resolve_queue(struct pgcat *cat)
+{
+	return &cat->resolves;
+}
+
+struct pgpool *pgcat_pool(struct pgcat *cat)
+{
+	return cat->pool;
+}
+
+static void on_done(struct pgc_op *op, enum pgc_end end, const struct pgres *res,
+		    const struct err *err)
+{
+	struct pgcat_call *call = CONTAINER_OF(op, struct pgcat_call, op);
+	struct err why = *err;
+	if (end == PGC_LOST)
+		err_set(&why, call->write ? ST_COMMIT_UNKNOWN : ST_UNAVAILABLE, "",
+			"PostgreSQL did not answer");
+	call->decode(call, end == PGC_ROWS ? res : NULL, &why);
+	base_free(call);
+}
+
+struct pgcat_call *pgcat_call_new(struct pgcat *cat, pgcat_decode decode, void (*done)(void),
+				  void *ctx)
+{
+	struct pgcat_call *call = base_calloc(1, sizeof *call);
+	call->cat = cat;
+	call->decode = decode;
+	call->done = done;
+	call->ctx = ctx;
+	call->op.done = on_done;
+	list_init(&call->node);
+	return call;
+}
+
+struct pgargs *pgcat_args(struct pgcat *cat)
+{
+	pgargs_clear(&cat->args);
+	return &cat->args;
+}
+
+enum status pgcat_send(struct pgcat_call *own_call, enum pgsql stmt, struct err *err)
+{
+	struct pgcat *cat = own_call->cat;
+	if (!pgargs_ok(&cat->args)) {
+		base_free(own_call);
+		return err_set(err, ST_LIMIT, "", "one statement may take %u bytes",
+			       PGARGS_BYTES_MAX);
+	}
+	if (pgpool_send(cat->pool, PGPOOL_ANY, stmt, &cat->args, &own_call->op))
+		return ST_OK;
+	base_free(own_call);
+	return err_set(err, ST_UNAVAILABLE, "", "PostgreSQL cannot be reached");
+}
+
+enum status pgcat_check_name(struct strv name, const char *field, struct err *err)
+{
+	if (name.n == 0)
+		return err_set(err, ST_BAD_REQUEST, field, "a name is empty");
+	if (!pgargs_text_ok(name, PG_NAME_MAX))
+		return err_set(err, ST_BAD_REQUEST, field,
+			       "a name is not UTF-8, holds U+0000, or is longer than %d bytes",
+			       PG_NAME_MAX);
+	return ST_OK;
+}
+
+enum status pgcat_check_path(struct pg_path path, bool may_be_root, struct err *err)
+{
+	enum status st = pgcat_check_name(path.warehouse, "warehouse", err);
+	size_t total = 0;
+	if (st == ST_OK && path.n == 0 && !may_be_root)
+		st = err_set(err, ST_BAD_REQUEST, "namespace",
+			     "a namespace has at least one level");
+	for (size_t i = 0; st == ST_OK && i < path.n; i++) {
+		st = pgcat_check_name(path.levels[i], "namespace", err);
+		total += path.levels[i].n + 4;
+	}
+	if (st == ST_OK && total > PG_PATH_MAX)
+		st = err_set(err, ST_BAD_REQUEST, "namespace", "longer than %d bytes", PG_PATH_MAX);
+	return st;
+}
+
+static void put(char *out, size_t cap, size_t *at, struct strv s)
+{
+	size_t room = cap - 1 - *at;
+	size_t n = s.n < room ? s.n : room;
+	/* Never half a character. */
+	if (n < s.n)
+		while (n > 0 && ((uint8_t)s.p[n] & 0xc0) == 0x80)
+			n--;
+	if (n)
+		memcpy(out + *at, s.p, n);
+	*at += n;
+	out[*at] = 0;
+}
+
+void pgcat_dotted(char *out, size_t cap, struct pg_path path, const struct strv *name)
+{
+	size_t at = 0;
+	out[0] = 0;
+	for (size_t i = 0; i < path.n; i++) {
+		if (i)
+			put(out, cap, &at, STRV("."));
+		put(out, cap, &at, path.levels[i]);
+	}
+	if (name) {
+		if (path.n)
+			put(out, cap, &at, STRV("."));
+		put(out, cap, &at, *name);
+	}
+}
+
+const struct strv *pgcat_texts(struct pgrow *r, int col, struct arena *arena, size_t *ret_n)
+{
+	struct pgarray a = pgrow_array(r, col);
+	struct strv *v = arena_calloc(arena, a.n + 1, sizeof *v);
+	if (!v || r->bad)
+		return NULL;
+	for (size_t i = 0; i < a.n; i++)
+		v[i] = bytes_strv(pgarray_next(&a));
+	if (a.bad)
+		return NULL;
+	*ret_n = a.n;
+	return v;
+}

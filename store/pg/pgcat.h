@@ -1,0 +1,66 @@
+/* Catalog statements beside the commit log: one asynchronous call, its decoder and its answer. What
+ * pg_ns and pg_tabular share. */
+#ifndef STORE_PG_PGCAT_H
+#define STORE_PG_PGCAT_H
+
+#include "proto/base/arena.h"
+#include "store/pg/pgpool.h"
+
+/* A namespace by name, or the whole of a warehouse when n is 0. */
+struct pg_path {
+	struct strv warehouse;
+	const struct strv *levels;
+	size_t n;
+};
+
+struct pgcat;
+struct pgcat_call;
+
+/* Turns the answer into the caller's result and hands it over. err->st: ST_OK with res, UNAVAILABLE
+ * (nothing happened), COMMIT_UNKNOWN (a write without answer) or the server's refusal. */
+typedef void (*pgcat_decode)(struct pgcat_call *call, const struct pgres *res, struct err *err);
+
+struct pgcat_call {
+	struct pgc_op op;
+	struct pgcat *cat;
+	struct list node;
+	pgcat_decode decode;
+	void (*done)(void); /* of the decoder's real type */
+	void *ctx;
+	bool write;
+	int kind;
+	size_t limit;
+	char name[160];         /* "a.b" or "a.b.t", for messages */
+	char name2[160];        /* a rename's destination, or the namespace alone */
+	size_t ns_end, ns_end2; /* where the namespace ends in them */
+};
+
+struct pgcat *pgcat_new(struct pgpool *pool);
+/* After pgpool_free. */
+void pgcat_free(struct pgcat *own_cat);
+/* Sends what pg_tabular_resolve collected; at the end of each turn of the loop. */
+void pgcat_flush(struct pgcat *cat);
+
+/* For pg_ns and pg_tabular */
+struct pgcat_call *pgcat_call_new(struct pgcat *cat, pgcat_decode decode, void (*done)(void),
+				  void *ctx);
+/* Emptied; fill it, then send at once. */
+struct pgargs *pgcat_args(struct pgcat *cat);
+MUST_CHECK enum status pgcat_send(struct pgcat_call *own_call, enum pgsql stmt, struct err *err);
+/* Names of 1 to 1,024 bytes, 2,048 for all levels, UTF-8, no U+0000. */
+MUST_CHECK enum status pgcat_check_name(struct strv name, const char *field, struct err *err);
+MUST_CHECK enum status pgcat_check_path(struct pg_path path, bool may_be_root, struct err *err);
+/* "a.b", or "a.b.name"; cut when it does not fit. */
+void pgcat_dotted(char *out, size_t cap, struct pg_path path, const struct strv *name);
+/* A text[] column; NULL when it does not decode. */
+const struct strv *pgcat_texts(struct pgrow *r, int col, struct arena *arena, size_t *ret_n);
+
+/* The resolve queue, kept for pg_tabular. */
+struct pgcat_resolves {
+	struct list calls;
+	size_t n;
+};
+struct pgcat_resolves *pgcat_resolve_queue(struct pgcat *cat);
+struct pgpool *pgcat_pool(struct pgcat *cat);
+
+#endif
