@@ -4,8 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Chunks double up to 1 MiB; a larger request gets a chunk of its own. */
-#define CHUNK_MIN ((size_t)4096)
+/* Chunks double up to 1 MiB; a larger request gets a chunk of its own. The first is small: every
+ * schema and spec of every idle table has an arena. */
+#define CHUNK_MIN ((size_t)480)
 #define CHUNK_MAX ((size_t)1 << 20)
 #define ALIGN ((size_t)16)
 

@@ -9,7 +9,8 @@
 #include "proto/base/buf.h"
 #include "proto/base/err.h"
 
-#define JSPAN_MAX_DEPTH 64
+/* A part of JDOC_MAX_DEPTH levels inside an array of a document. */
+#define JSPAN_MAX_DEPTH 66
 
 enum jspan_kind {
 	JSPAN_NULL,

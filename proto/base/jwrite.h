@@ -5,7 +5,8 @@
 
 #include "proto/base/buf.h"
 
-#define JWRITE_DEPTH 64
+/* More than any reader accepts: what was read can be written. */
+#define JWRITE_DEPTH 96
 
 struct jwrite {
 	struct buf *b;

@@ -82,6 +82,13 @@ static enum status upgrade(struct metadata_change *c, int32_t version)
 			       (int)version);
 	if (version == m->format_version)
 		return ST_OK;
+	/* Only version 1 may list manifests inline. */
+	for (size_t i = 0; m->format_version == 1 && i < m->snapshots.n; i++)
+		if (!metasnap_at(&m->snapshots, i)->manifest_list.p)
+			return err_set(c->err, ST_VALIDATION, "format-version",
+				       "Cannot upgrade to v%d: snapshot %lld has no manifest list",
+				       (int)version,
+				       (long long)metasnap_at(&m->snapshots, i)->snapshot_id);
 	if (!m->has_uuid) {
 		m->uuid = c->ctx->new_uuid;
 		m->has_uuid = true;

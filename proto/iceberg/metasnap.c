@@ -11,12 +11,16 @@ struct metasnap {
 	/* followed by the summary pairs, the JSON and strings that the JSON holds only escaped */
 };
 
+struct entry {
+	int64_t id;
+	struct metasnap *s;
+};
+
 struct metasnap_chunk {
 	uint32_t refs;
-	uint32_t n;
-	size_t bytes; /* JSON of all, one comma each */
-	int64_t ids[METASNAP_CHUNK];
-	struct metasnap *s[METASNAP_CHUNK];
+	uint32_t n, cap; /* cap grows to METASNAP_CHUNK: most tables have few snapshots */
+	size_t bytes;    /* JSON of all, one comma each */
+	struct entry *e;
 };
 
 #define SNAPSHOT_MAX_BYTES ((size_t)64 << 20)
@@ -119,27 +123,29 @@ static void chunk_unref(struct metasnap_chunk *own_c)
 	if (__atomic_sub_fetch(&own_c->refs, 1, __ATOMIC_ACQ_REL) > 0)
 		return;
 	for (uint32_t i = 0; i < own_c->n; i++)
-		metasnap_unref(own_c->s[i]);
+		metasnap_unref(own_c->e[i].s);
+	base_free(own_c->e);
 	base_free(own_c);
 }
 
 static void chunk_put(struct metasnap_chunk *c, struct metasnap *own_b)
 {
-	c->ids[c->n] = own_b->s.snapshot_id;
-	c->s[c->n++] = own_b;
+	if (c->n == c->cap) {
+		c->cap = c->cap ? c->cap * 2 : 2;
+		c->e = base_realloc_array(c->e, c->cap, sizeof *c->e);
+	}
+	c->e[c->n++] = (struct entry){own_b->s.snapshot_id, own_b};
 	c->bytes += own_b->s.raw.n + 1;
 }
 
 /* A private chunk with the first n blocks of `from` (NULL: empty). */
 static struct metasnap_chunk *chunk_new(const struct metasnap_chunk *from, uint32_t n)
 {
-	struct metasnap_chunk *c = base_alloc(sizeof *c);
+	struct metasnap_chunk *c = base_calloc(1, sizeof *c);
 	c->refs = 1;
-	c->n = 0;
-	c->bytes = 0;
 	for (uint32_t i = 0; i < n; i++) {
-		__atomic_add_fetch(&from->s[i]->refs, 1, __ATOMIC_RELAXED);
-		chunk_put(c, from->s[i]);
+		__atomic_add_fetch(&from->e[i].s->refs, 1, __ATOMIC_RELAXED);
+		chunk_put(c, from->e[i].s);
 	}
 	return c;
 }
@@ -223,7 +229,7 @@ static bool in_sorted(const int64_t *ids, size_t n, int64_t id)
 static bool chunk_hit(const struct metasnap_chunk *c, const int64_t *ids, size_t n)
 {
 	for (uint32_t i = 0; i < c->n; i++)
-		if (in_sorted(ids, n, c->ids[i]))
+		if (in_sorted(ids, n, c->e[i].id))
 			return true;
 	return false;
 }
@@ -252,10 +258,10 @@ bool metasnap_remove(struct metasnap_list *l, const int64_t *ids, size_t n, stru
 	for (size_t i = 0; i < tail.n_chunks && ok; i++) {
 		const struct metasnap_chunk *c = tail.chunks[i];
 		for (uint32_t k = 0; k < c->n && ok; k++) {
-			if (in_sorted(ids, n, c->ids[k]))
+			if (in_sorted(ids, n, c->e[k].id))
 				continue;
-			__atomic_add_fetch(&c->s[k]->refs, 1, __ATOMIC_RELAXED);
-			ok = metasnap_append(l, c->s[k], a);
+			__atomic_add_fetch(&c->e[k].s->refs, 1, __ATOMIC_RELAXED);
+			ok = metasnap_append(l, c->e[k].s, a);
 		}
 	}
 	metasnap_fini(&tail);
@@ -280,7 +286,7 @@ const struct snapshot *metasnap_at(const struct metasnap_list *l, size_t i)
 {
 	ASSERT(i < l->n);
 	size_t c = chunk_of(l, i);
-	return &l->chunks[c]->s[i - l->start[c]]->s;
+	return &l->chunks[c]->e[i - l->start[c]].s->s;
 }
 
 static bool id_at(const struct metasnap_list *l, size_t i, int64_t id)
@@ -288,7 +294,7 @@ static bool id_at(const struct metasnap_list *l, size_t i, int64_t id)
 	if (i >= l->n)
 		return false;
 	size_t c = chunk_of(l, i);
-	return l->chunks[c]->ids[i - l->start[c]] == id;
+	return l->chunks[c]->e[i - l->start[c]].id == id;
 }
 
 size_t metasnap_find(const struct metasnap_list *l, int64_t id, size_t hint)
@@ -302,7 +308,7 @@ size_t metasnap_find(const struct metasnap_list *l, int64_t id, size_t hint)
 	/* Newest first: what is asked for is mostly near the end. */
 	for (size_t c = l->n_chunks; c-- > 0;)
 		for (uint32_t i = l->chunks[c]->n; i-- > 0;)
-			if (l->chunks[c]->ids[i] == id)
+			if (l->chunks[c]->e[i].id == id)
 				return l->start[c] + i;
 	return METASNAP_NOT_FOUND;
 }
@@ -313,7 +319,7 @@ void metasnap_json(const struct metasnap_list *l, struct buf *b)
 		for (uint32_t i = 0; i < l->chunks[c]->n; i++) {
 			if (c + i > 0)
 				buf_putc(b, ',');
-			buf_putv(b, l->chunks[c]->s[i]->s.raw);
+			buf_putv(b, l->chunks[c]->e[i].s->s.raw);
 		}
 	}
 }

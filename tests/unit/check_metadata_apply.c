@@ -419,6 +419,78 @@ START_TEST(clocks)
 }
 END_TEST
 
+/* The deepest schema that a request can carry is written to a document that can be read. */
+START_TEST(deep_schemas)
+{
+	int taken = 0;
+	for (int levels = 1; levels < 40; levels++) {
+		struct buf b;
+		struct outcome o = {0};
+		struct jdoc *doc = NULL;
+		struct arena a;
+		buf_init(&b, 100000);
+		buf_puts(&b,
+			 "{\"location\":\"s3://b\",\"schema\":{\"type\":\"struct\",\"fields\":[");
+		for (int i = 1; i < levels; i++)
+			buf_printf(&b,
+				   "{\"id\":%d,\"name\":\"f\",\"required\":false,\"type\":"
+				   "{\"type\":\"struct\",\"fields\":[",
+				   i);
+		buf_printf(&b, "{\"id\":%d,\"name\":\"f\",\"required\":false,\"type\":\"int\"}",
+			   levels);
+		for (int i = 1; i < levels; i++)
+			buf_puts(&b, "]}}");
+		buf_puts(&b, "]}}");
+		o.st = jdoc_parse(buf_bytes(&b), ST_BAD_REQUEST, &doc, &o.err);
+		arena_init(&a, (size_t)1 << 20);
+		if (o.st == ST_OK)
+			o.st = create(jdoc_root(doc), &a, &o);
+		if (o.st == ST_OK) {
+			check_round("deep", o.m);
+			taken = levels;
+		} else {
+			ck_assert_int_eq(o.st, ST_BAD_REQUEST);
+		}
+		metadata_unref(o.m);
+		jdoc_free(doc);
+		arena_fini(&a);
+		buf_fini(&b);
+	}
+	ck_assert_int_gt(taken, 15);
+	ck_assert_int_lt(taken, 39);
+}
+END_TEST
+
+/* A version 1 snapshot that lists its manifests inline has no place in version 2. */
+START_TEST(inline_manifests)
+{
+	static const char text[] =
+		"{\"format-version\":1,\"location\":\"s3://"
+		"b\",\"last-updated-ms\":1,\"last-column-id\":1,"
+		"\"schema\":{\"type\":\"struct\",\"fields\":[{\"id\":1,\"name\":\"x\",\"required\":"
+		"true,"
+		"\"type\":\"int\"}]},\"partition-spec\":[{\"name\":\"x\",\"transform\":"
+		"\"identity\","
+		"\"source-id\":1}],\"current-snapshot-id\":5,\"snapshots\":[{\"snapshot-id\":5,"
+		"\"timestamp-ms\":1,\"manifests\":[\"a\",\"b\"]}]}";
+	struct metadata *m = NULL, *next = NULL;
+	struct err err = {0};
+	struct uuid id;
+	bool changed;
+	struct metadata_ctx ctx = {.now_ms = NOW, .base_location = STRV("s3://b/1-x")};
+	struct update u = {.kind = UPDATE_UPGRADE_FORMAT_VERSION, .u.format_version = 2};
+	UNIT_OK(metadata_parse(strv_bytes(strv_of(text)), ST_CORRUPT, &m, &err), &err);
+	ck_assert(!metadata_uuid(m, &id));
+	/* The field id that the document leaves out. */
+	ck_assert_int_eq(metadata_spec(m)->fields[0].field_id, 1000);
+	ck_assert_int_eq(metadata_last_partition_id(m), 1000);
+	check_round("inline", m);
+	UNIT_STATUS(metadata_apply(m, &u, 1, &ctx, &next, &changed, &err), ST_VALIDATION);
+	ck_assert_str_eq(err.field, "updates[0].format-version");
+	metadata_unref(m);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("metadata_apply");
@@ -428,6 +500,8 @@ static Suite *suite(void)
 	tcase_add_test(t, histories);
 	tcase_add_test(t, immutable);
 	tcase_add_test(t, clocks);
+	tcase_add_test(t, deep_schemas);
+	tcase_add_test(t, inline_manifests);
 	suite_add_tcase(s, t);
 	return s;
 }
