@@ -101,6 +101,7 @@ static void setup(void)
 {
 	snprintf(top, sizeof top, "/tmp/frazil-fs-XXXXXX");
 	ck_assert_ptr_nonnull(mkdtemp(top));
+	ck_assert_int_eq(setenv("UV_THREADPOOL_SIZE", "4", 1), 0);
 	ck_assert_int_eq(uv_loop_init(&loop), 0);
 	struct err err = {0};
 	struct strv root = strv_of(path_of("w"));
@@ -386,33 +387,32 @@ END_TEST
 
 START_TEST(delay_without_thread)
 {
-	/* 200 writes that wait 100 ms each in a pool of 4 threads: at most some 100 ms in all. */
-	struct wait w[200];
-	fs_put_delay(fs, 100);
+	/* Far more waiting writes than the pool has threads: a read still goes right through. */
+	static struct wait w[100];
+	struct wait g;
+	struct err err = {0};
+	UNIT_OK(put(&g, "w/d/there", "1"), &g.err);
+	fs_put_delay(fs, 700);
 	uint64_t begin = uv_hrtime();
-	for (int i = 0; i < 200; i++) {
+	for (int i = 0; i < 100; i++) {
 		char rel[32];
-		struct err err = {0};
 		snprintf(rel, sizeof rel, "w/d/%d", i);
 		wait_init(&w[i]);
 		w[i].stop = false;
 		UNIT_OK(obj_put(store, strv_of(path_of(rel)), strv_bytes(STRV("x")), &w[i].o, &err),
 			&err);
 	}
-	ck_assert_uint_eq(obj_counts(store)->in_flight, 200);
+	ck_assert_uint_eq(obj_counts(store)->in_flight, 100);
+	UNIT_OK(get(&g, "w/d/there", NULL, 1), &g.err);
+	for (int i = 0; i < 100; i++)
+		ck_assert_int_eq(w[i].runs, 0);
 	uv_run(&loop, UV_RUN_DEFAULT);
-	uint64_t ms = (uv_hrtime() - begin) / 1000000;
-	ck_assert_uint_ge(ms, 100);
-	ck_assert_uint_lt(ms, 4000);
-	for (int i = 0; i < 200; i++) {
+	ck_assert_uint_ge((uv_hrtime() - begin) / 1000000, 700);
+	for (int i = 0; i < 100; i++) {
 		ck_assert_int_eq(w[i].runs, 1);
 		UNIT_OK(w[i].st, &w[i].err);
 	}
-	ck_assert_int_eq(count_names(path_of("w/d")), 200);
-	struct wait g;
-	begin = uv_hrtime();
-	UNIT_OK(get(&g, "w/d/1", NULL, 1), &g.err);
-	ck_assert_uint_lt((uv_hrtime() - begin) / 1000000, 90);
+	ck_assert_int_eq(count_names(path_of("w/d")), 101);
 }
 END_TEST
 
@@ -445,33 +445,86 @@ START_TEST(cancel_and_deadline)
 	UNIT_OK(obj_get(store, strv_of(path_of("w/c")), NULL, 1, &w.o, &err), &err);
 	wait_for(&w);
 	ck_assert(w.st == ST_IO || w.st == ST_NOT_FOUND);
-	/* Many at once, each cancelled at once: every done runs exactly once, and what says
-	 * "clean" has left nothing. */
-	struct wait many[64];
-	for (int i = 0; i < 64; i++) {
-		char rel[32];
-		snprintf(rel, sizeof rel, "w/m%d", i);
-		wait_init(&many[i]);
-		many[i].stop = false;
-		UNIT_OK(obj_put(store, strv_of(path_of(rel)), strv_bytes(STRV("x")), &many[i].o,
-				&err),
+}
+END_TEST
+
+#define POOL_THREADS 4
+#define MANY 64
+
+static uv_sem_t gate;
+
+static void hold(uv_work_t *work)
+{
+	(void)work;
+	uv_sem_wait(&gate);
+}
+
+static void held(uv_work_t *work, int status)
+{
+	(void)work;
+	ck_assert_int_eq(status, 0);
+}
+
+static const char *many_name(int i)
+{
+	static char rel[32];
+	snprintf(rel, sizeof rel, "w/m%d", i);
+	return rel;
+}
+
+static void start_and_cancel(struct wait *w)
+{
+	for (int i = 0; i < MANY; i++) {
+		struct err err = {0};
+		wait_init(&w[i]);
+		w[i].stop = false;
+		UNIT_OK(obj_put(store, strv_of(path_of(many_name(i))), strv_bytes(STRV("x")),
+				&w[i].o, &err),
 			&err);
-		obj_cancel(&many[i].o);
+		obj_cancel(&w[i].o);
+		ck_assert_int_eq(w[i].runs, 0);
 	}
+}
+
+START_TEST(cancel_queued)
+{
+	/* Every thread is busy, so none of these begins: all end clean and leave nothing. */
+	static struct wait w[MANY];
+	uv_work_t holds[POOL_THREADS];
+	ck_assert_int_eq(uv_sem_init(&gate, 0), 0);
+	for (int i = 0; i < POOL_THREADS; i++)
+		ck_assert_int_eq(uv_queue_work(&loop, &holds[i], hold, held), 0);
+	start_and_cancel(w);
+	for (int turns = 0; obj_counts(store)->in_flight > 0; turns++) {
+		ck_assert_int_lt(turns, 1000);
+		uv_run(&loop, UV_RUN_ONCE);
+	}
+	for (int i = 0; i < POOL_THREADS; i++)
+		uv_sem_post(&gate);
 	uv_run(&loop, UV_RUN_DEFAULT);
-	int clean = 0;
-	for (int i = 0; i < 64; i++) {
-		char rel[32];
-		snprintf(rel, sizeof rel, "w/m%d", i);
-		ck_assert_int_eq(many[i].runs, 1);
-		ck_assert(many[i].st == ST_OK || many[i].st == ST_IO || many[i].st == ST_TIMEOUT);
-		if (many[i].st == ST_IO) {
-			clean++;
-			ck_assert_int_eq(access(path_of(rel), F_OK), -1);
-		}
+	for (int i = 0; i < MANY; i++) {
+		ck_assert_int_eq(w[i].runs, 1);
+		ck_assert_int_eq(w[i].st, ST_IO);
+		ck_assert_int_eq(access(path_of(many_name(i)), F_OK), -1);
 	}
-	/* Four threads cannot have begun all of them. */
-	ck_assert_int_gt(clean, 0);
+	uv_sem_destroy(&gate);
+}
+END_TEST
+
+START_TEST(cancel_racing)
+{
+	/* Cancelled while threads take them up: each done runs once, what says "clean" has left
+	 * nothing, and what says ST_OK is there. */
+	static struct wait w[MANY];
+	start_and_cancel(w);
+	uv_run(&loop, UV_RUN_DEFAULT);
+	for (int i = 0; i < MANY; i++) {
+		bool there = access(path_of(many_name(i)), F_OK) == 0;
+		ck_assert_int_eq(w[i].runs, 1);
+		ck_assert(w[i].st == ST_OK || w[i].st == ST_IO || w[i].st == ST_TIMEOUT);
+		ck_assert(w[i].st != ST_IO || !there);
+		ck_assert(w[i].st != ST_OK || there);
+	}
 	ck_assert_uint_eq(obj_counts(store)->in_flight, 0);
 }
 END_TEST
@@ -581,6 +634,8 @@ static Suite *suite(void)
 	tcase_add_test(t, disk_full);
 	tcase_add_test(t, delay_without_thread);
 	tcase_add_test(t, cancel_and_deadline);
+	tcase_add_test(t, cancel_queued);
+	tcase_add_test(t, cancel_racing);
 	tcase_add_test(t, close_with_work);
 	tcase_add_test(t, take);
 	tcase_add_test(t, racing_puts);
