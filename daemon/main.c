@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "daemon/bind/bind.h"
 #include "daemon/admin/ad_health.h"
 #include "daemon/app.h"
 #include "daemon/net/front.h"
@@ -19,7 +20,9 @@ static const struct app_step *const steps[] = {
 	&front_routes_step,
 	&ad_health_step,
 	&front_admin_step,
-	/* store, core, worker sessions and the catalog's handlers stand here */
+	&bind_store_step,
+	&bind_core_step,
+	/* worker sessions and the catalog's handlers stand here */
 	&front_rest_step,
 	&notify_step,
 	NULL,
