@@ -9,6 +9,7 @@
 struct bind;
 struct fs;
 struct obj_store;
+struct pgcat;
 struct pgfx;
 struct pgpool;
 
@@ -35,6 +36,8 @@ void bind_on_head(struct bind *b,
 struct obj_store *bind_obj(const struct app *app);
 struct fs *bind_fs(const struct app *app);
 struct pgpool *bind_pool(const struct app *app);
+/* For catalog statements (pg_ns, pg_tabular); what is asked for now goes out with this turn. */
+struct pgcat *bind_cat(const struct app *app);
 struct core *bind_core(struct bind *b);
 /* Estimate of PostgreSQL's clock, milliseconds; 0 before the first reply. */
 int64_t bind_pg_ms(const struct bind *b);

@@ -29,6 +29,8 @@ static const char *not_ready(struct app *app)
 static void flush(struct loop_hook *hook)
 {
 	struct bind_store *s = CONTAINER_OF(hook, struct bind_store, flush);
+	if (s->cat)
+		pgcat_flush(s->cat);
 	if (s->fx && pgfx_flush(s->fx))
 		loop_hook_arm(&s->app->loop, &s->flush);
 }
@@ -123,6 +125,7 @@ static enum status start(struct app *app, bool *ret_pending, struct err *err)
 	*ret_pending = true;
 	s->pool = pgpool_new(&app->loop.uv, &pc);
 	s->fx = pgfx_new(s->pool);
+	s->cat = pgcat_new(s->pool);
 	return ST_OK;
 }
 
@@ -143,6 +146,8 @@ static bool stop(struct app *app)
 	s->pool = NULL;
 	pgfx_free(s->fx);
 	s->fx = NULL;
+	pgcat_free(s->cat);
+	s->cat = NULL;
 	loop_hook_disarm(&s->flush);
 	s->fs = NULL;
 	fs_free(fs, fs_closed, s);
@@ -171,4 +176,11 @@ struct fs *bind_fs(const struct app *app)
 struct pgpool *bind_pool(const struct app *app)
 {
 	return ((struct bind_store *)app->store)->pool;
+}
+
+struct pgcat *bind_cat(const struct app *app)
+{
+	struct bind_store *s = app->store;
+	bind_store_arm(s);
+	return s->cat;
 }

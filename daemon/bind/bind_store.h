@@ -3,6 +3,7 @@
 #define DAEMON_BIND_BIND_STORE_H
 
 #include "daemon/bind/bind.h"
+#include "store/pg/pgcat.h"
 #include "store/pg/pgfx.h"
 
 struct bind_store {
@@ -10,6 +11,7 @@ struct bind_store {
 	struct fs *fs;
 	struct pgpool *pool;
 	struct pgfx *fx;
+	struct pgcat *cat;
 	struct loop_hook flush; /* sends what a turn has asked for */
 	bool started;
 };
