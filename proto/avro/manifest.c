@@ -264,6 +264,17 @@ static enum status read_file(struct manifest *m, struct bytes file, const struct
 	return st == ST_OK ? read_entries(&r, &c) : st;
 }
 
+/* Messages that reach clients name the file, not its bucket. */
+static void name_file(struct strv path, struct err *err)
+{
+	size_t at = path.n;
+	while (at && path.p[at - 1] != '/' && path.n - at < 60)
+		at--;
+	if (path.n)
+		err_prefix(err, "%.*s", STRV_ARG(strv_sub(path, at, path.n)));
+	err_detail(err, "manifest %.*s", STRV_ARG(path));
+}
+
 enum status manifest_read(struct bytes file, const struct manifest_file *row,
 			  const struct field *partition, size_t n_partition, size_t limit,
 			  struct manifest **ret_m, struct err *err)
@@ -273,6 +284,7 @@ enum status manifest_read(struct bytes file, const struct manifest_file *row,
 	arena_init(&m->arena, limit);
 	enum status st = read_file(m, file, row, partition, n_partition, err);
 	if (st != ST_OK) {
+		name_file(row->path, err);
 		manifest_unref(m);
 		return st;
 	}

@@ -43,7 +43,8 @@ struct manifest {
  * a row without first_row_id takes away every file's id. partition: the fields of the row's spec as
  * made by partition_type; tuples come out in that order, promoted to those types. limit: bytes of
  * memory for the result, decompressed blocks included. ST_CORRUPT for every breach of the format,
- * ST_LIMIT for the limit, ST_UNSUPPORTED for a codec we lack. The result has one reference and
+ * ST_LIMIT for the limit, ST_UNSUPPORTED for a codec we lack; field begins with the file's
+ * name. The result has one reference and
  * borrows nothing. */
 MUST_CHECK enum status manifest_read(struct bytes file, const struct manifest_file *row,
 				     const struct field *partition, size_t n_partition,

@@ -37,7 +37,7 @@ static void need(enum status st, const char *what)
 static struct bytes load(const char *path)
 {
 	struct buf b;
-	struct bytes out;
+	struct bytes out = {NULL, 0};
 	char chunk[65536];
 	FILE *f = fopen(path, "rb");
 	if (!f)
@@ -91,7 +91,7 @@ static struct manifest *read_manifest(const char *path, const struct manifest_fi
 {
 	struct bytes file = load(path);
 	struct avro_container c;
-	struct strv schema_json, spec_json;
+	struct strv schema_json = {NULL, 0}, spec_json = {NULL, 0};
 	struct jdoc *schema_doc, *spec_doc;
 	struct schema schema;
 	struct partition_spec spec;

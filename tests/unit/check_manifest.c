@@ -288,8 +288,11 @@ START_TEST(headers)
 	struct manifest *m = NULL;
 	struct err err = {0};
 	raw_init(&r, &e, 1, v4);
+	r.row.path = STRV("s3://b/metadata/x-m0.avro");
 	UNIT_STATUS(manifest_read(buf_bytes(&r.file), &r.row, NULL, 0, LIMIT, &m, &err),
 		    ST_UNSUPPORTED);
+	ck_assert_str_eq(err.field, "x-m0.avro.format-version");
+	ck_assert_str_eq(err.detail, "manifest s3://b/metadata/x-m0.avro");
 	raw_fini(&r);
 }
 END_TEST
