@@ -32,7 +32,7 @@ fi
 [ ! -d tests/sim ] || suite sim make --no-print-directory CC=gcc sim SEEDS="${SEEDS:-500}"
 if [ -x build/gcc-address/frazild ] || [ -d clients/python ]; then
 	env=$(scripts/venv.sh tests/requirements-it.txt)
-	suite processes env PYTHONPATH=clients/python "$env/bin/python" -m pytest -q -x --maxfail=5 \
+	suite processes env PYTHONPATH=clients/python "$env/bin/python" -m pytest -q --maxfail=10 \
 		-p no:cacheprovider tests/it
 fi
 if [ -n "$failed" ]; then
