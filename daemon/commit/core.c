@@ -342,6 +342,7 @@ void core_step(struct core *core, const struct event *ev, struct effects *fx)
 	case EV_START:
 		recover(c, NULL);
 		sweep(c, &c->sweep);
+		cleaner_start(c);
 		break;
 	case EV_TICK:
 		fire_timers(c);
@@ -376,6 +377,7 @@ void core_free(struct core *own_core)
 {
 	if (!own_core)
 		return;
+	cleaner_free(own_core->cleaner);
 	table_free_all(own_core);
 	LIST_FOR (n, tmp, &own_core->requests) {
 		struct request *r = LIST_ITEM(n, struct request, node);

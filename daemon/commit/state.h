@@ -232,6 +232,7 @@ struct core {
 	struct timer sweep;
 	struct timer recover;
 	struct core_counters counters;
+	struct cleaner *cleaner;
 	size_t background; /* effects that nobody waits for but a drain */
 };
 
@@ -436,5 +437,10 @@ MUST_CHECK bool answer_simple(struct arena *a, struct txn_id id, enum rpc_state 
 			      struct bytes *ret_outcome);
 MUST_CHECK bool answer_decode(struct bytes outcome, struct arena *a,
 			      const struct rpc_outcome **ret_o);
+
+/* --- cleaner.c --- */
+/* Rounds at the configured interval; also advances the horizon. */
+void cleaner_start(struct core *c);
+void cleaner_free(struct cleaner *own_k);
 
 #endif
