@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "daemon/bind/bind.h"
+#include "daemon/bind/bind_rpc.h"
 #include "daemon/admin/ad_health.h"
 #include "daemon/app.h"
 #include "daemon/net/front.h"
@@ -22,7 +23,8 @@ static const struct app_step *const steps[] = {
 	&front_admin_step,
 	&bind_store_step,
 	&bind_core_step,
-	/* worker sessions and the catalog's handlers stand here */
+	&bind_rpc_step,
+	/* the catalog's handlers stand here */
 	&front_rest_step,
 	&notify_step,
 	NULL,
