@@ -47,6 +47,15 @@ uint8_t *buf_room(struct buf *b, size_t n)
 	return at;
 }
 
+void buf_reserve(struct buf *b, size_t n)
+{
+	if (b->failed || n > b->max - b->n)
+		return;
+	if (buf_room(b, n))
+		b->n -= n;
+	b->failed = false;
+}
+
 void buf_put(struct buf *b, const void *p, size_t n)
 {
 	if (n == 0)

@@ -38,6 +38,8 @@ void buf_putv(struct buf *b, struct strv s);
 void buf_printf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* Makes room for n bytes and returns it uninitialised, already counted; NULL when poisoned. */
 MUST_CHECK uint8_t *buf_room(struct buf *b, size_t n);
+/* Allocates for n bytes more, once instead of by doubling; a hint: never poisons. */
+void buf_reserve(struct buf *b, size_t n);
 /* Drops the first n bytes (n <= b->n). */
 void buf_consume(struct buf *b, size_t n);
 /* Hands the storage to the caller, who base_free()s it; the buffer is empty afterwards.

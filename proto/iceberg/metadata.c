@@ -287,6 +287,8 @@ static void write_tail(struct jwrite *w, const struct metadata *m)
 static void write_all(const struct metadata *m, bool only_refs, struct buf *b)
 {
 	struct jwrite w;
+	buf_reserve(b,
+		    only_refs ? metadata_json_size(m) - m->snapshots.bytes : metadata_json_size(m));
 	jwrite_init(&w, b);
 	jwrite_object(&w);
 	write_head(&w, m);

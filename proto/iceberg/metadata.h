@@ -123,7 +123,8 @@ struct metadata_ctx {
  * version of the first upgrade-format-version (default 2). When nothing changes, *ret_m is another
  * reference to the base and *ret_changed false: write nothing. ST_COMMIT_FAILED for a sequence
  * number or first-row-id that another commit has overtaken and for removing a snapshot that a ref
- * still names; ST_VALIDATION or ST_BAD_REQUEST for everything else. Field paths begin with
+ * still names; ST_VALIDATION or ST_BAD_REQUEST for everything else. Whether a manifest still uses a
+ * removed spec only its readers know: the caller checks. Field paths begin with
  * "updates[i]". */
 MUST_CHECK enum status metadata_apply(const struct metadata *base, const struct update *updates,
 				      size_t n, const struct metadata_ctx *ctx,

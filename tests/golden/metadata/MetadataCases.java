@@ -95,6 +95,12 @@ public class MetadataCases {
         r.put("message", String.valueOf(e.getMessage()));
       }
     }
-    System.out.println(MAPPER.writerWithDefaultPrettyPrinter().writeValueAsString(out));
+    // One case a line.
+    String sep = "[\n";
+    for (JsonNode r : out) {
+      System.out.print(sep + MAPPER.writeValueAsString(r));
+      sep = ",\n";
+    }
+    System.out.println("\n]");
   }
 }
