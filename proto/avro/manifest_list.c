@@ -104,13 +104,12 @@ static enum status stored_form(const struct manifest_list_params *p,
 			return internal(err, "sequence_number",
 					"a manifest of another snapshot must have its number");
 		s.seq = p->seq;
-		if (s.min_seq == SEQ_NONE)
-			s.min_seq = p->seq;
 	}
+	/* No live entry has a number of its own: all have the manifest's. */
+	if (s.min_seq == SEQ_NONE)
+		s.min_seq = s.seq;
 	if (p->format_version == 1 && !data)
 		return internal(err, "content", "format version 1 has no delete manifests");
-	if (p->format_version >= 2 && s.min_seq == SEQ_NONE)
-		return internal(err, "min_sequence_number", "the number is missing");
 	if (p->format_version >= 2 && (!s.has_file_counts || !s.has_row_counts))
 		return internal(err, "added_files_count", "from version 2 on counts are required");
 	if (p->format_version >= 3 && data != (s.first_row_id != ROW_ID_NONE))

@@ -60,7 +60,7 @@ MUST_CHECK bool manifest_file_copy(struct arena *a, const struct manifest_file *
 				   struct manifest_file *ret_row);
 
 /* Appends the file to out. A row with seq SEQ_NONE is one of this snapshot: it gets the list's
- * number, also as min_seq where that is SEQ_NONE; added_snapshot_id SNAPSHOT_NONE becomes the
+ * number; min_seq SEQ_NONE becomes the row's own number; added_snapshot_id SNAPSHOT_NONE becomes the
  * snapshot's. In version 3 every data manifest must have its first_row_id and no delete manifest
  * may (readers drop even explicit ids under a null): the caller assigns. Breaches are ST_INTERNAL,
  * a full buf ST_LIMIT. No rows are allowed: a snapshot may be empty. */
