@@ -1,6 +1,7 @@
 #include "daemon/bind/bind.h"
 
 #include "conf/log.h"
+#include "daemon/bind/bind_admin.h"
 #include "daemon/bind/bind_store.h"
 #include "daemon/commit/decode.h"
 #include "daemon/commit/encode.h"
@@ -501,6 +502,7 @@ static enum status start(struct app *app, bool *ret_pending, struct err *err)
 	digest_random((uint8_t *)&seed, sizeof seed);
 	b->core = core_new(seed);
 	app->core = b;
+	bind_admin_routes(app);
 	configure(b);
 	step(b, &(struct event){.kind = EV_START});
 	return ST_OK;

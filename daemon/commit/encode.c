@@ -193,13 +193,86 @@ static bool has_live(const struct rewrite_row *r)
 	return !r->f.has_file_counts || r->f.added_files > 0 || r->f.existing_files > 0;
 }
 
+/* Small manifests of one content and spec, once there are enough of them, become one: otherwise a
+ * table with many small commits has a list that grows with every one. Properties and defaults are
+ * those that other writers follow. Returns how many rows of `line` are marked. */
+static size_t pick_small(const struct work *k, const struct plan_lane *lane,
+			 const struct line *line, bool *picked)
+{
+	const struct metadata *m = k->w.meta;
+	int64_t target = metadata_property_i64(m, "commit.manifest.target-size-bytes", 8388608);
+	int64_t least = metadata_property_i64(m, "commit.manifest.min-count-to-merge", 100);
+	if (strv_ieq(metadata_property(m, "commit.manifest-merge.enabled"), STRV("false")) ||
+	    least < 2)
+		return 0;
+	for (size_t i = 0; i < line->n; i++) {
+		size_t n = 0;
+		int64_t bytes = 0;
+		for (size_t j = i; j < line->n; j++) {
+			const struct rewrite_row *r = &line->rows[j];
+			bool same = r->f.content == line->rows[i].f.content &&
+				    r->f.spec_id == line->rows[i].f.spec_id &&
+				    r->view->m->n_partition == line->rows[i].view->m->n_partition;
+			picked[j] = same && has_live(r) && r->view->n_live > 0 &&
+				    r->f.length < target / 2 && bytes + r->f.length <= target &&
+				    !touches(lane, r->view);
+			if (picked[j]) {
+				n++;
+				bytes += r->f.length;
+			}
+		}
+		if (n >= (size_t)least)
+			return n;
+		memset(picked, 0, line->n * sizeof *picked);
+		/* Only the first row of each kind starts a search. */
+		bool seen = true;
+		while (seen && i + 1 < line->n) {
+			seen = false;
+			for (size_t j = 0; j <= i; j++)
+				seen |= line->rows[j].f.content == line->rows[i + 1].f.content &&
+					line->rows[j].f.spec_id == line->rows[i + 1].f.spec_id;
+			i += seen;
+		}
+	}
+	return 0;
+}
+
+static enum status merge_small(struct work *k, const struct plan_lane *lane,
+			       const struct line *line, bool *picked, struct next *next,
+			       struct tally *tally, struct err *err)
+{
+	size_t n = pick_small(k, lane, line, picked), at = 0;
+	if (n == 0)
+		return ST_OK;
+	const struct rewrite_row **olds =
+		arena_calloc(&k->w.out->arena, n, sizeof(struct rewrite_row *));
+	if (!olds)
+		return full(err);
+	for (size_t i = 0; i < line->n; i++)
+		if (picked[i])
+			olds[at++] = &line->rows[i];
+	struct fresh *f = &next->v[next->n];
+	*f = (struct fresh){.is_new = true};
+	enum status st = rewrite_merge(&k->w, olds, n, &f->row.f, &f->file, err);
+	if (st != ST_OK)
+		return st;
+	next->n++;
+	tally->created++;
+	tally->replaced += (int64_t)n;
+	return ST_OK;
+}
+
 /* Old manifests: kept, rewritten where an entry goes, left out when nothing in them is alive. */
 static enum status old_rows(struct work *k, const struct plan_lane *lane, const struct line *line,
 			    struct next *next, struct tally *tally, struct err *err)
 {
-	for (size_t i = 0; i < line->n; i++) {
+	bool *picked = arena_calloc(&k->w.out->arena, line->n ? line->n : 1, sizeof *picked);
+	if (!picked)
+		return full(err);
+	enum status st = merge_small(k, lane, line, picked, next, tally, err);
+	for (size_t i = 0; st == ST_OK && i < line->n; i++) {
 		const struct rewrite_row *r = &line->rows[i];
-		if (!has_live(r))
+		if (picked[i] || !has_live(r))
 			continue;
 		struct fresh *f = &next->v[next->n];
 		if (!touches(lane, r->view)) {
@@ -216,15 +289,13 @@ static enum status old_rows(struct work *k, const struct plan_lane *lane, const 
 				return full(err);
 		}
 		*f = (struct fresh){.is_new = true};
-		enum status st = rewrite_copy(&k->w, r, is_changed, (void *)(uintptr_t)lane,
-					      &f->row.f, &f->file, err);
-		if (st != ST_OK)
-			return st;
+		st = rewrite_copy(&k->w, r, is_changed, (void *)(uintptr_t)lane, &f->row.f,
+				  &f->file, err);
 		next->n++;
 		tally->created++;
 		tally->replaced++;
 	}
-	return ST_OK;
+	return st;
 }
 
 /* Entries grouped by spec, one manifest each, in the order in which specs first appear. */
@@ -414,7 +485,7 @@ static enum status write_snapshot(struct work *k, int index, struct err *err)
 	k->w.seq = k->w.version >= 2 ? metadata_last_sequence_number(k->w.meta) + 1 + index : 0;
 	struct next next = {0};
 	/* Every old manifest, at most once; new ones: at most one per file or vector. */
-	size_t most = line->n + lane->n_files + lane->n_changes;
+	size_t most = line->n + 1 + lane->n_files + lane->n_changes;
 	next.v = arena_calloc(&out->arena, most ? most : 1, sizeof *next.v);
 	if (!next.v)
 		return full(err);

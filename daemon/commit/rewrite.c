@@ -132,3 +132,29 @@ enum status rewrite_copy(struct rewrite *w, const struct rewrite_row *old,
 	return rewrite_manifest(w, m->content, old->f.spec_id, m, entries, n, ret_row, ret_file,
 				err);
 }
+
+enum status rewrite_merge(struct rewrite *w, const struct rewrite_row *const *olds, size_t n,
+			  struct manifest_file *ret_row, struct bytes *ret_file, struct err *err)
+{
+	struct arena *a = &w->out->arena;
+	size_t most = 0, at = 0;
+	for (size_t i = 0; i < n; i++)
+		most += olds[i]->view->n_live;
+	struct manifest_entry *copies = arena_calloc(a, most ? most : 1, sizeof *copies);
+	const struct manifest_entry **entries =
+		arena_calloc(a, most ? most : 1, sizeof(struct manifest_entry *));
+	if (!copies || !entries)
+		return full(err);
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k < olds[i]->view->m->n; k++) {
+			const struct manifest_entry *e = &olds[i]->view->m->entries[k];
+			if (e->status == ENTRY_DELETED)
+				continue;
+			copies[at] = *e;
+			copies[at].status = ENTRY_EXISTING;
+			entries[at] = &copies[at];
+			at++;
+		}
+	return rewrite_manifest(w, olds[0]->view->m->content, olds[0]->f.spec_id,
+				olds[0]->view->m, entries, at, ret_row, ret_file, err);
+}

@@ -41,6 +41,10 @@ MUST_CHECK enum status rewrite_copy(struct rewrite *w, const struct rewrite_row 
 				    bool (*gone)(void *ctx, const struct manifest_entry *e),
 				    void *ctx, struct manifest_file *ret_row,
 				    struct bytes *ret_file, struct err *err);
+/* One manifest with the live entries of several of the same content and spec, all EXISTING. */
+MUST_CHECK enum status rewrite_merge(struct rewrite *w, const struct rewrite_row *const *olds,
+				     size_t n, struct manifest_file *ret_row,
+				     struct bytes *ret_file, struct err *err);
 /* Adds an object; takes the bytes out of the buffer. */
 MUST_CHECK enum status rewrite_object(struct encode_out *out, struct strv path, struct buf *b,
 				      struct bytes *ret_data, struct err *err);
