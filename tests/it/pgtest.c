@@ -170,6 +170,11 @@ static void admin_done(struct pgc_op *op, enum pgc_end end, const struct pgres *
 	copy_text(a->text, sizeof a->text, bytes_strv(b));
 }
 
+struct pgtest *admin_test(struct admin *a)
+{
+	return a->t;
+}
+
 struct admin *admin_open(struct pgtest *t)
 {
 	struct admin *a = base_calloc(1, sizeof *a);
@@ -223,10 +228,11 @@ void admin_dump(struct admin *a, char out[33])
 {
 	(void)admin_i64(
 		a,
-		"SELECT md5(concat_ws('|', " ROWS("tabular") ", " ROWS("namespace") ", " ROWS("hea"
-											      "d") ", " ROWS(
-			"horizon") ", " ROWS("txn") ", " ROWS("fragment") ", " ROWS("batch") ","
-											     " " ROWS("object") "))");
+		"SELECT md5(concat_ws('|', " ROWS("tabular") ", " ROWS("namespace") ", " ROWS(
+			"hea"
+			"d") ", " ROWS("horizon") ", " ROWS("txn") ", " ROWS("fragment") ", " ROWS("batch") ","
+													    " " ROWS(
+														    "object") "))");
 	memcpy(out, a->text, 33);
 }
 
@@ -245,9 +251,11 @@ int main(int argc, char **argv)
 				.statement_timeout_ms = 3000,
 				.lock_timeout_ms = 2500,
 				.tcp_user_timeout_ms = 5000,
-				.exclusive = strcmp(argv[2], "migrate") != 0,
+				.exclusive = strcmp(argv[2], "migrate") && strcmp(argv[2], "storm"),
 			},
 	};
+	if (!strcmp(argv[2], "storm"))
+		t.conf.size = 5; /* two lanes */
 	uint64_t ms = argc > 3 ? strtoull(argv[3], NULL, 10) : 0;
 	pgtest_open(&t, argv[1]);
 	if (!strcmp(argv[2], "wait")) { /* for the first state that is not down */
@@ -262,6 +270,14 @@ int main(int argc, char **argv)
 		pgtest_races(&t);
 	else if (!pgtest_failed && !strcmp(argv[2], "catalog"))
 		pgtest_catalog(&t);
+	else if (!pgtest_failed && !strcmp(argv[2], "lost"))
+		pgtest_lost(&t);
+	else if (!pgtest_failed && !strcmp(argv[2], "standby"))
+		pgtest_standby(&t);
+	else if (!pgtest_failed && !strcmp(argv[2], "storm"))
+		pgtest_storm(&t, (unsigned)ms);
+	else if (!pgtest_failed && !strcmp(argv[2], "restart"))
+		pgtest_restart(&t);
 	else if (ms)
 		pgtest_sleep(&t, ms);
 	pgtest_close(&t);

@@ -55,6 +55,7 @@ void pgtest_run(struct pgtest *t, const struct sql_effect *e, struct ran *ran);
 /* A second, ordinary session. */
 struct admin;
 struct admin *admin_open(struct pgtest *t);
+struct pgtest *admin_test(struct admin *a);
 void admin_close(struct admin *a);
 void admin_script(struct admin *a, const char *sql);
 int64_t admin_i64(struct admin *a, const char *sql);
@@ -63,6 +64,10 @@ void admin_dump(struct admin *a, char out[33]);
 
 void pgtest_effects(struct pgtest *t);
 void pgtest_races(struct pgtest *t);
+void pgtest_lost(struct pgtest *t);
+void pgtest_standby(struct pgtest *t);
+void pgtest_storm(struct pgtest *t, unsigned seed);
+void pgtest_restart(struct pgtest *t);
 void pgtest_catalog(struct pgtest *t);
 
 #endif

@@ -452,8 +452,8 @@ static void clean_and_forget(struct pgtest *t, struct admin *a)
 	EXPECT(r.r.err.st == ST_OK);
 	char sql[256], uuid[UUID_TEXT_LEN + 1];
 	uuid_text(m.table.u, uuid);
-	snprintf(sql, sizeof sql,
-		 "SELECT closed_before FROM frazil.horizon WHERE table_id = '%s'", uuid);
+	snprintf(sql, sizeof sql, "SELECT closed_before FROM frazil.horizon WHERE table_id = '%s'",
+		 uuid);
 	EXPECT(admin_i64(a, sql) == uuid_v7_ms(open.txn.u));
 	e = (struct sql_effect){.kind = SQL_TXN_END, .u.end = {open.txn, TXN_DB_EXPIRED}};
 	pgtest_run(t, &e, &r);

@@ -81,6 +81,22 @@ void make_table(struct pgtest *t, struct admin *a, struct made *m, const char *n
 	m->incarnation = r.r.head.incarnation;
 }
 
+void make_shared(struct pgtest *t, struct made *m, const char *name)
+{
+	struct ran r;
+	snprintf(m->name, sizeof m->name, "%s", name);
+	snprintf(m->location, sizeof m->location, "/w/%s", name);
+	snprintf(m->metadata, sizeof m->metadata, "/w/%s/v1.json", name);
+	m->table.u = id_of("table", name, 0);
+	m->holder.u = id_of("daemon", "one", 0);
+	struct sql_table_create c = make_create(m, "ns1", m->name, 1);
+	struct sql_effect e = {.kind = SQL_TABLE_CREATE, .u.create = &c};
+	pgtest_run(t, &e, &r);
+	EXPECT(r.r.created == SQL_CREATED || r.r.created == SQL_CREATE_EXISTS);
+	EXPECT(r.r.found);
+	m->incarnation = r.r.head.incarnation;
+}
+
 struct txn_row make_txn_at(const struct made *m, int number, int64_t id_ms)
 {
 	struct txn_row row = {

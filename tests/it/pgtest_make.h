@@ -18,6 +18,8 @@ void make_catalog(struct admin *a);
 struct sql_table_create make_create(struct made *m, const char *ns, const char *name, int batch);
 void make_table(struct pgtest *t, struct admin *a, struct made *m, const char *ns,
 		const char *name);
+/* As make_table, or finds the one that another process made. */
+void make_shared(struct pgtest *t, struct made *m, const char *name);
 struct txn_row make_txn(const struct made *m, int number);
 struct txn_row make_txn_at(const struct made *m, int number, int64_t id_ms);
 struct sql_stage_item make_stage(struct txn_id txn, const char *fragment, int attempt,

@@ -3,7 +3,11 @@
 The work is done by build/.../it/pgtest; this starts servers and gets in its way."""
 
 import os
+import shutil
+import socket
 import subprocess
+import tempfile
+import threading
 import time
 
 import pytest
@@ -98,3 +102,110 @@ def test_a_careless_server_is_refused(pgtest, postgres, database, setting):
         postgres.run("psql", "-d", "postgres", "-qc", "SELECT pg_reload_conf()")
         time.sleep(0.5)
     assert "state up" in run(pgtest, database, "up")
+
+
+def test_races(pgtest, database):
+    run(pgtest, database, "races")
+
+
+def test_a_cancelled_wait_for_a_standby_is_unknown(pgtest, postgres, database):
+    try:
+        run(pgtest, database, "standby")
+    finally:
+        postgres.run("psql", "-d", "postgres", "-qc", "SET synchronous_commit = local",
+                     "-c", "ALTER SYSTEM RESET synchronous_standby_names")
+        postgres.run("psql", "-d", "postgres", "-qc", "SELECT pg_reload_conf()")
+
+
+def test_opposite_orders_never_deadlock(pgtest, postgres, database):
+    run(pgtest, database, "migrate")
+    storms = [start(pgtest, database, "storm", seed) for seed in (1, 2, 3)]
+    for p in storms:
+        finish(p)
+    # Every open transaction's paths are its own, and only its own.
+    assert sql(postgres, database, "SELECT count(*) FROM frazil.object o JOIN frazil.txn t"
+               " ON t.txn = o.owner WHERE o.state = 0 AND t.state > 1") == "0"
+    assert sql(postgres, database, "SELECT deadlocks FROM pg_stat_database"
+               " WHERE datname = current_database()") == "0"
+
+
+def test_the_server_restarts_underneath(pgtest, postgres, database):
+    p = start(pgtest, database, "restart")
+    for line in p.stdout:
+        if line.startswith("ready"):
+            break
+    time.sleep(1.5)
+    postgres.crash()
+    time.sleep(0.5)
+    postgres.start()
+    finish(p)
+
+
+class Swallower:
+    """A proxy that forwards everything until a client's bytes hold `word`; then it forwards these
+    too, waits for the server's answer, keeps it and cuts the connection. Once."""
+
+    def __init__(self, conninfo, word):
+        words = dict(w.split("=", 1) for w in conninfo.split())
+        self.target = os.path.join(words["host"], ".s.PGSQL." + words["port"])
+        self.word = word
+        self.swallowed = 0
+        self.folder = tempfile.mkdtemp(prefix="frazil-proxy-", dir="/var/tmp")
+        words["host"] = self.folder
+        self.conninfo = " ".join("%s=%s" % w for w in words.items())
+        self.server = socket.socket(socket.AF_UNIX)
+        self.server.bind(os.path.join(self.folder, ".s.PGSQL." + words["port"]))
+        self.server.listen(32)
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                client, _ = self.server.accept()
+            except OSError:
+                return
+            up = socket.socket(socket.AF_UNIX)
+            up.connect(self.target)
+            state = {"cut": False}
+            threading.Thread(target=self.forward, args=(client, up, state), daemon=True).start()
+            threading.Thread(target=self.back, args=(up, client, state), daemon=True).start()
+
+    def forward(self, client, up, state):
+        try:
+            while data := client.recv(65536):
+                # A Bind names the prepared statement behind an empty portal name.
+                if self.word in data and not self.swallowed:
+                    self.swallowed += 1
+                    state["cut"] = True
+                up.sendall(data)
+        except OSError:
+            pass
+
+    def back(self, up, client, state):
+        try:
+            while data := up.recv(65536):
+                if state["cut"]:
+                    time.sleep(0.2)
+                    break
+                client.sendall(data)
+        except OSError:
+            pass
+        for s in (client, up):
+            try:
+                s.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+    def close(self):
+        self.server.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def test_a_lost_answer_is_found_again(pgtest, postgres, database):
+    run(pgtest, database, "migrate")
+    proxy = Swallower(database, b"\0PUBLISH\0")
+    try:
+        run(pgtest, proxy.conninfo, "lost")
+        assert proxy.swallowed == 1
+    finally:
+        proxy.close()
