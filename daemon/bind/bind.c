@@ -3,6 +3,7 @@
 #include "conf/log.h"
 #include "daemon/bind/bind_admin.h"
 #include "daemon/bind/bind_store.h"
+#include "daemon/bind/crash.h"
 #include "daemon/commit/decode.h"
 #include "daemon/commit/encode.h"
 #include "daemon/commit/objects.h"
@@ -213,6 +214,7 @@ static void sql_done(void *ctx, const struct sql_result *res)
 {
 	struct work *w = ctx;
 	struct bind *b = w->b;
+	crash_point(&w->fx, true);
 	if (res->pg_ms > 0) {
 		b->pg_ms = res->pg_ms;
 		b->pg_at_us = loop_mono_us(&b->app->loop);
@@ -288,6 +290,7 @@ static void run_read(struct bind *b, const struct effect *e)
 static void put_done(struct op *op, enum status st, const struct err *err)
 {
 	struct work *w = op->ctx;
+	crash_point(&w->fx, true);
 	if (st != ST_OK)
 		w->err = *err;
 	work_done(w);
@@ -370,6 +373,7 @@ static void run_log(struct bind *b, const struct effect *e)
 
 static void execute(struct bind *b, const struct effect *e)
 {
+	crash_point(e, false);
 	switch (e->kind) {
 	case FX_REPLY:
 		run_reply(b, e);

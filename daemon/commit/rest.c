@@ -168,7 +168,9 @@ void rest_plan(struct core *c, struct batch *b)
 	const struct ev_request *in = &r->in;
 	bool changed = false;
 	if (!b->fresh) {
-		struct metadata_ctx ctx = {.now_ms = c->pg_ms, .base_location = t->location};
+		struct metadata_ctx ctx = {.now_ms = c->pg_ms,
+					    .base_location = t->location,
+					    .new_uuid = core_uuid4(c)};
 		enum status st =
 			requirement_check(in->u.commit_table.requirements,
 					  in->u.commit_table.n_requirements, t->meta, &err);
