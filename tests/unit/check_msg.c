@@ -291,7 +291,7 @@ static bool same_record(const struct rpc_record *r, const void *value, avro_valu
 			if (!same_value(f, at, &sub))
 				return false;
 		} else if (f->shape == RPC_ARRAY) {
-			size_t n, have;
+			size_t n, have = 0;
 			const uint8_t *items;
 			memcpy(&n, base + f->aux, sizeof n);
 			memcpy(&items, at, sizeof items);
