@@ -60,10 +60,10 @@ MUST_CHECK bool manifest_file_copy(struct arena *a, const struct manifest_file *
 				   struct manifest_file *ret_row);
 
 /* Appends the file to out. A row with seq SEQ_NONE is one of this snapshot: it gets the list's
- * number; min_seq SEQ_NONE becomes the row's own number; added_snapshot_id SNAPSHOT_NONE becomes the
- * snapshot's. In version 3 every data manifest must have its first_row_id and no delete manifest
- * may (readers drop even explicit ids under a null): the caller assigns. Breaches are ST_INTERNAL,
- * a full buf ST_LIMIT. No rows are allowed: a snapshot may be empty. */
+ * number; min_seq SEQ_NONE becomes the row's own number; added_snapshot_id SNAPSHOT_NONE becomes
+ * the snapshot's. In version 3 every data manifest must have its first_row_id and no delete
+ * manifest may (readers drop even explicit ids under a null): the caller assigns. Breaches are
+ * ST_INTERNAL, a full buf ST_LIMIT. n may be 0: a snapshot can be empty. */
 MUST_CHECK enum status manifest_list_write(const struct manifest_list_params *params,
 					   const struct manifest_file *rows, size_t n,
 					   struct buf *out, struct err *err);
