@@ -115,6 +115,7 @@ static bool resolve_row(struct pgrow *r, struct pg_tabular_result *ret, const ch
 		no_namespace(ret, ns);
 		return !r->bad;
 	}
+	ret->ns_location = pgrow_text(r, 10);
 	ret->found = !pgrow_null(r, 2);
 	if (!ret->found)
 		return !r->bad;

@@ -28,6 +28,7 @@ struct pg_tabular_result {
 	struct err err;
 	bool found;                    /* resolve: the namespace is there and the name in it */
 	struct pg_tabular_row row;     /* resolve */
+	struct strv ns_location;       /* resolve: the namespace's property "location", or empty */
 	enum pg_tabular_kind taken_by; /* with ALREADY_EXISTS */
 	const struct strv *names;      /* list, ascending by bytes */
 	size_t n_names;

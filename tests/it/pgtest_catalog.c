@@ -11,7 +11,7 @@ struct got {
 	char updated[64], removed[64], missing[64];
 	bool more, found;
 	struct pg_tabular_row row;
-	char location[64], metadata[64];
+	char location[64], metadata[64], ns_location[64];
 	enum pg_tabular_kind taken_by;
 };
 
@@ -58,6 +58,7 @@ static void tab_done(void *ctx, const struct pg_tabular_result *r)
 	g->row = r->row;
 	g->taken_by = r->taken_by;
 	join(g->location, sizeof g->location, &r->row.location, 1);
+	join(g->ns_location, sizeof g->ns_location, &r->ns_location, 1);
 	join(g->metadata, sizeof g->metadata, &r->row.metadata_location, 1);
 }
 
@@ -170,7 +171,11 @@ static void names(struct admin *a)
 	EXPECT(!strcmp(got.metadata, m.metadata) && !strcmp(got.location, "/w/t1"));
 	EXPECT(uuid_eq(got.row.holder.u, m.holder.u));
 	EXPECT(DO(pg_tabular_resolve(cat, p1, STRV("nope"), tab_done, &got, &err)) == ST_OK);
-	EXPECT(!got.found);
+	EXPECT(!got.found && !got.ns_location[0]);
+	struct strv_pair where[1] = {{STRV("location"), STRV("/w/there")}};
+	EXPECT(DO(pg_ns_update(cat, p2, NULL, 0, where, 1, ns_done, &got, &err)) == ST_OK);
+	EXPECT(DO(pg_tabular_resolve(cat, p2, STRV("nope"), tab_done, &got, &err)) == ST_OK);
+	EXPECT(!got.found && !strcmp(got.ns_location, "/w/there"));
 	EXPECT(DO(pg_tabular_resolve(cat, path(zz, 1), STRV("t1"), tab_done, &got, &err)) ==
 	       ST_NO_SUCH_NAMESPACE);
 	/* Several in one turn, one of them deep: each gets its own. */

@@ -343,11 +343,18 @@ void pgtest_standby(struct pgtest *t)
 	admin_close(a);
 }
 
+static uint32_t draw(uint32_t *state)
+{
+	*state = *state * 1664525u + 1013904223u;
+	return *state >> 16;
+}
+
 /* Several of these run at once on the same transactions and paths, each in its own order: no
  * statement may fail, whatever its items are answered. */
 void pgtest_storm(struct pgtest *t, unsigned seed)
 {
 	enum { TXNS = 40, PATHS = 25, ROUNDS = 60 };
+	uint32_t seed_state = seed;
 	struct admin *a = admin_open(t);
 	struct made m;
 	struct ran r;
@@ -369,24 +376,25 @@ void pgtest_storm(struct pgtest *t, unsigned seed)
 	}
 	for (int i = 0; i < TXNS; i++)
 		rows[i] = make_txn_at(&m, i, base);
-	srand(seed);
 	for (int round = 0; round < ROUNDS; round++) {
 		char fragment[32];
 		snprintf(fragment, sizeof fragment, "%u-%d", seed, round);
-		int shift = rand() % TXNS, step = rand() % 2 ? 1 : TXNS - 1;
+		int shift = (int)(draw(&seed_state) % TXNS);
+		int step = draw(&seed_state) % 2 ? 1 : TXNS - 1;
 		for (int k = 0; k < TXNS; k++) {
 			int i = (shift + k * step) % TXNS;
 			struct sql_effect e = {.kind = SQL_TXN_BEGIN, .u.begin = &rows[i]};
 			if (round % 3 == 1) {
 				for (int p = 0; p < 4; p++)
-					chosen[i][p] = paths[(rand() % 6) * 4 + p];
+					chosen[i][p] =
+						paths[(draw(&seed_state) % 6) * 4 + (uint32_t)p];
 				stages[i] = make_stage(rows[i].txn, fragment, 1, chosen[i], 4);
 				e = (struct sql_effect){.kind = SQL_TXN_STAGE,
 							.u.stage = &stages[i]};
 			} else if (round % 3 == 2) {
 				e = (struct sql_effect){.kind = SQL_TXN_END,
 							.u.end = {rows[i].txn, TXN_DB_EXPIRED}};
-				if (rand() % 200 == 0)
+				if (draw(&seed_state) % 200 == 0)
 					e.u.end.to = TXN_DB_ABORTED;
 			}
 			pgtest_start(t, &e, &rans[i]);
