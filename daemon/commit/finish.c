@@ -280,6 +280,13 @@ void finish_wait_same(struct core *c, struct request *r, const struct rpc_commit
 
 /* ------------------------------------------------------------------ Commit */
 
+static void ask_send(struct core *c, struct txn *x);
+
+static void ask_again(struct core *c, struct timer *timer)
+{
+	ask_send(c, CONTAINER_OF(timer, struct txn, timer));
+}
+
 static void requested(struct core *c, void *ctx, const struct event *ev)
 {
 	struct request *r = ctx;
@@ -289,12 +296,20 @@ static void requested(struct core *c, void *ctx, const struct event *ev)
 		request_let(r);
 		return;
 	}
+	if (q->lost) {
+		/* It may be asked for by now, and then nobody else would queue it: the statement
+		 * is repeated until it is answered, whether or not its client still waits. */
+		core_timer(c, &x->timer, c->now_us + c->conf.retry_us, ask_again);
+		return;
+	}
 	x->busy = NULL;
-	bool ok = !q->lost && !core_sql_clean_failure(q) && q->item.st == ST_OK;
-	if (ok && x->state == TXN_SEALED) {
+	x->asker = NULL;
+	if (!core_sql_clean_failure(q) && q->item.st == ST_OK && x->state == TXN_SEALED) {
 		x->row.commit_requested = true;
 		if (!r->answered)
 			list_push_back(&x->waiters, &r->wait);
+		else
+			r->txn = NULL;
 		if (x->verified)
 			txn_queue(c, x);
 		else if (x->stats == 0)
@@ -304,18 +319,19 @@ static void requested(struct core *c, void *ctx, const struct event *ev)
 		return;
 	}
 	r->txn = NULL;
-	if (!r->answered) {
-		if (q->lost)
-			request_status(c, r, ST_TIMEOUT, "",
-				       "PostgreSQL's answer was lost; repeat");
-		else if (core_sql_clean_failure(q))
-			request_status(c, r, ST_OVERLOADED, "", "PostgreSQL cannot be reached");
-		else
-			request_status(c, r, q->item.st, "txn_id",
-				       status_info(q->item.st)->help);
-	}
+	if (core_sql_clean_failure(q))
+		request_status(c, r, ST_OVERLOADED, "", "PostgreSQL cannot be reached");
+	else
+		request_status(c, r, q->item.st, "txn_id", status_info(q->item.st)->help);
 	txn_turn(c, x);
 	request_let(r);
+}
+
+static void ask_send(struct core *c, struct txn *x)
+{
+	struct effect *e = core_emit(c, FX_SQL, requested, x->asker);
+	e->u.sql.kind = SQL_TXN_REQUEST;
+	e->u.sql.u.request = x->ask;
 }
 
 void finish_commit(struct core *c, struct request *r)
@@ -363,12 +379,11 @@ void finish_commit(struct core *c, struct request *r)
 		return;
 	}
 	*item = (struct sql_request_item){.txn = x->id, .summary = x->row.summary};
-	x->busy = r;
+	x->busy = x->asker = r;
+	x->ask = item;
 	r->sent = true;
 	request_hold(r);
-	struct effect *e = core_emit(c, FX_SQL, requested, r);
-	e->u.sql.kind = SQL_TXN_REQUEST;
-	e->u.sql.u.request = item;
+	ask_send(c, x);
 }
 
 /* ------------------------------------------------------------------ Abort */

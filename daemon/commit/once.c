@@ -21,6 +21,13 @@ static void once_fail(struct core *c, struct request *r, const struct err *err)
 	request_let(r);
 }
 
+static void once_send(struct core *c, struct txn *x);
+
+static void once_again(struct core *c, struct timer *timer)
+{
+	once_send(c, CONTAINER_OF(timer, struct txn, timer));
+}
+
 static void once_done(struct core *c, void *ctx, const struct event *ev)
 {
 	struct request *r = ctx;
@@ -30,9 +37,15 @@ static void once_done(struct core *c, void *ctx, const struct event *ev)
 		request_let(r);
 		return;
 	}
-	if (q->lost || core_sql_clean_failure(q) || q->item.st != ST_OK ||
+	if (q->lost) {
+		/* Sealed and asked for, or not: repeated until it is answered, because nobody else
+		 * would queue it. */
+		core_timer(c, &x->timer, c->now_us + c->conf.retry_us, once_again);
+		return;
+	}
+	if (core_sql_clean_failure(q) || q->item.st != ST_OK ||
 	    q->item.row.state != TXN_DB_SEALED) {
-		bool final = !q->lost && !core_sql_clean_failure(q) && q->item.st == ST_OK;
+		bool final = !core_sql_clean_failure(q) && q->item.st == ST_OK;
 		struct err err = {0};
 		if (final) {
 			/* Repeated after it had gone on: the rows answer. */
@@ -49,9 +62,7 @@ static void once_done(struct core *c, void *ctx, const struct event *ev)
 			request_let(r);
 			return;
 		}
-		if (q->lost)
-			err_set(&err, ST_TIMEOUT, "", "PostgreSQL's answer was lost; repeat");
-		else if (core_sql_clean_failure(q))
+		if (core_sql_clean_failure(q))
 			err_set(&err, ST_UNAVAILABLE, "", "PostgreSQL cannot be reached");
 		else if (q->item.path.n)
 			err_set(&err, q->item.st, "fragments", "%s: %.*s",
@@ -72,6 +83,13 @@ static void once_done(struct core *c, void *ctx, const struct event *ev)
 	txn_verify(c, x);
 	txn_turn(c, x);
 	request_let(r);
+}
+
+static void once_send(struct core *c, struct txn *x)
+{
+	struct effect *e = core_emit(c, FX_SQL, once_done, x->asker);
+	e->u.sql.kind = SQL_TXN_ONCE;
+	e->u.sql.u.once = x->once;
 }
 
 static struct sql_once_item *once_item(struct txn *x)
@@ -153,9 +171,9 @@ static void once_run(struct core *c, struct gather *g)
 		return;
 	}
 	r->sent = true;
-	struct effect *e = core_emit(c, FX_SQL, once_done, r);
-	e->u.sql.kind = SQL_TXN_ONCE;
-	e->u.sql.u.once = item;
+	x->once = item;
+	x->asker = r;
+	once_send(c, x);
 }
 
 void once_start(struct core *c, struct request *r)

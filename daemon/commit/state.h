@@ -125,7 +125,10 @@ struct txn {
 	int32_t *schema_ids;
 	size_t n_files;
 	int64_t rows_updated;
-	struct timer timer; /* verification again */
+	struct timer timer; /* verification or a lost statement, again */
+	const struct sql_once_item *once;	/* sent, not answered for certain */
+	const struct sql_request_item *ask;
+	struct request *asker;			/* held; whose statement it is */
 	struct bytes outcome;
 	size_t holds; /* effects under way that name it */
 	bool gone;

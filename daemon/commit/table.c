@@ -228,7 +228,9 @@ static void head_done(struct core *c, void *ctx, const struct event *ev)
 				request_fail(c, q, &err);
 			}
 		}
-	} else if (!r->found) {
+	} else if (!r->found ||
+		   (t->epoch_expected && r->head.incarnation != t->incarnation)) {
+		/* Epochs of another incarnation say nothing about this one. */
 		taken(c, t, ST_TABLE_GONE);
 	} else if (t->bump_open && r->head.epoch == t->epoch_read + 1 &&
 		   uuid_eq(r->head.holder.u, c->conf.daemon.u) &&

@@ -69,6 +69,7 @@ void txn_free(struct core *c, struct txn *x)
 	*p = x->next;
 	c->n_txns--;
 	list_remove(&x->entry.node);
+	core_timer_stop(&x->timer);
 	x->gone = true;
 	if (x->holds == 0)
 		free_now(x);
@@ -423,12 +424,8 @@ void txn_final(struct core *c, struct txn *x, struct bytes outcome)
 		struct request *r = LIST_ITEM(n, struct request, wait);
 		finish_final(c, r, outcome);
 	}
-	LIST_FOR (n, tmp, &c->requests) {
-		struct request *r = LIST_ITEM(n, struct request, node);
-		if (r->txn == x)
-			r->txn = NULL;
-	}
-	core_timer_stop(&x->timer);
+	if (x->busy)
+		x->busy->txn = NULL;
 	txn_free(c, x);
 }
 
