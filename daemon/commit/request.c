@@ -307,6 +307,7 @@ static void expire(struct core *c, struct request *r)
 	if (r->kind == EV_TABLE_COMMIT && r->entry && !r->batch) {
 		table_dequeue(r->table, r->entry);
 		request_status(c, r, ST_OVERLOADED, "", "the table's queue did not move in time");
+		request_let(r);
 		return;
 	}
 	if (r->sent || r->batch || r->creation) {

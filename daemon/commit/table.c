@@ -76,8 +76,10 @@ static void forget(struct core *c, struct table *t, enum status st, const char *
 		struct entry *e = LIST_ITEM(n, struct entry, node);
 		list_remove(n);
 		if (e->kind == ENTRY_REST) {
-			e->req->entry = NULL;
-			request_fail(c, e->req, &err);
+			struct request *q = e->req;
+			q->entry = NULL;
+			request_fail(c, q, &err);
+			request_let(q);
 		}
 	}
 	t->n_queue = 0;
@@ -135,8 +137,10 @@ void table_halt(struct core *c, struct table *t, const struct err *err)
 	LIST_FOR (n, tmp, &t->queue) {
 		struct entry *e = LIST_ITEM(n, struct entry, node);
 		if (e->kind == ENTRY_REST) {
+			struct request *q = e->req;
 			table_dequeue(t, e);
-			request_status(c, e->req, ST_TABLE_HALTED, "", err->msg);
+			request_status(c, q, ST_TABLE_HALTED, "", err->msg);
+			request_let(q);
 		} else {
 			/* Sealed transactions stay; who waits for them is told. */
 			LIST_FOR (n2, tmp2, &e->txn->waiters) {
