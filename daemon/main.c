@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "daemon/bind/bind.h"
+#include "daemon/bind/bind_metrics.h"
 #include "daemon/bind/bind_rpc.h"
 #include "daemon/admin/ad_health.h"
 #include "daemon/app.h"
@@ -23,6 +24,7 @@ static const struct app_step *const steps[] = {
 	&front_admin_step,
 	&bind_store_step,
 	&bind_core_step,
+	&bind_metrics_step,
 	&bind_rpc_step,
 	/* the catalog's handlers stand here */
 	&front_rest_step,
