@@ -54,7 +54,7 @@ void pg_rows_fragment(struct pgrow *r, int col, struct fragment_row *ret)
 
 static void txns_at(struct pgrow *r, int col, struct arena *arena, struct batch_row *ret)
 {
-	struct pgarray ids = pgrow_array(r, col), states = pgrow_array(r, col + 1);
+	struct pgrow_array_view ids = pgrow_array(r, col), states = pgrow_array(r, col + 1);
 	struct txn_id *txn = arena_calloc(arena, ids.n + 1, sizeof *txn);
 	uint8_t *state = arena_calloc(arena, ids.n + 1, 1);
 	if (!txn || !state || ids.n != states.n) {
@@ -62,7 +62,7 @@ static void txns_at(struct pgrow *r, int col, struct arena *arena, struct batch_
 		return;
 	}
 	for (size_t i = 0; i < ids.n; i++) {
-		struct bytes id = pgarray_next(&ids), st = pgarray_next(&states);
+		struct bytes id = pgrow_array_next(&ids), st = pgrow_array_next(&states);
 		if (id.n != sizeof txn[i].u.b || st.n != 2) {
 			r->bad = true;
 			return;
@@ -77,14 +77,14 @@ static void txns_at(struct pgrow *r, int col, struct arena *arena, struct batch_
 
 static void snapshots_at(struct pgrow *r, int col, struct arena *arena, struct batch_row *ret)
 {
-	struct pgarray a = pgrow_array(r, col);
+	struct pgrow_array_view a = pgrow_array(r, col);
 	int64_t *v = arena_calloc(arena, a.n + 1, sizeof *v);
 	if (!v) {
 		r->bad = true;
 		return;
 	}
 	for (size_t i = 0; i < a.n; i++) {
-		struct bytes b = pgarray_next(&a);
+		struct bytes b = pgrow_array_next(&a);
 		if (b.n != 8) {
 			r->bad = true;
 			return;

@@ -1,6 +1,8 @@
 #include "store/pg/pgc.h"
 
+#include <arpa/inet.h>
 #include <libpq-fe.h>
+#include <netdb.h>
 #include <stdio.h>
 
 enum pgc_state {
@@ -33,6 +35,8 @@ struct pgc {
 	struct pgc_op hello, setup;
 	struct pgc_prepare *prepares;
 	size_t prepared;
+	uv_getaddrinfo_t *lookup; /* of the server's name, on a thread; outlives us if need be */
+	bool resolving;
 };
 
 static int64_t now_us(void)
@@ -96,6 +100,11 @@ static void fail(struct pgc *c, const struct err *why)
 	struct err err = *why;
 	c->state = PGC_DEAD;
 	drop_poll(c);
+	if (c->lookup) {
+		c->lookup->data = NULL;
+		uv_cancel((uv_req_t *)c->lookup);
+		c->lookup = NULL;
+	}
 	uv_timer_stop(&c->timer);
 	uv_close((uv_handle_t *)&c->timer, timer_closed);
 	if (c->pg)
@@ -130,10 +139,11 @@ static void on_timer(uv_timer_t *t)
 {
 	struct pgc *c = t->data;
 	if (c->broken) {
-		fail_pg(c, "a statement could not be sent");
+		fail_pg(c, c->state == PGC_CONNECTING ? "cannot connect"
+						      : "a statement could not be sent");
 		return;
 	}
-	if (c->state == PGC_CONNECTING && !c->poll) {
+	if (c->state == PGC_CONNECTING && !c->poll && !c->resolving) {
 		watch(c, UV_WRITABLE);
 		arm(c);
 		return;
@@ -183,8 +193,12 @@ static void on_poll(uv_poll_t *p, int status, int events)
 	if (c->poll != p)
 		return;
 	if (status < 0) {
-		fail_pg(c, "the connection was lost");
-		return;
+		/* While connecting libpq may have further addresses to try. */
+		if (c->state != PGC_CONNECTING) {
+			fail_pg(c, "the connection was lost");
+			return;
+		}
+		drop_poll(c);
 	}
 	step(c);
 }
@@ -542,16 +556,114 @@ static void step(struct pgc *c)
 	maybe_free(c);
 }
 
-static void start_failed(struct pgc *c)
+/* Failures are reported on the loop's next turn: the owner has the pointer before anything can go
+ * wrong. hosts and addresses: of a lookup, or NULL. */
+static void connect_begin(struct pgc *c, const char *hosts, const char *addresses)
 {
-	/* Reported on the next turn, so that the owner has the pointer first. */
-	c->broken = true;
-	arm(c);
+	char tcp[24];
+	snprintf(tcp, sizeof tcp, "%lld", (long long)c->conf->tcp_user_timeout_ms);
+	/* The first row expands the caller's string; later rows win over it. */
+	const char *key[] = {"dbname",
+			     "application_name",
+			     "client_encoding",
+			     "tcp_user_timeout",
+			     "keepalives",
+			     "keepalives_idle",
+			     "keepalives_interval",
+			     "keepalives_count",
+			     hosts ? "host" : NULL,
+			     "hostaddr",
+			     NULL};
+	const char *val[] = {c->conf->conninfo,
+			     c->conf->application_name,
+			     "UTF8",
+			     tcp,
+			     "1",
+			     "10",
+			     "5",
+			     "3",
+			     hosts,
+			     addresses,
+			     NULL};
+	c->resolving = false;
+	c->pg = PQconnectStartParams(key, val, 1);
+	if (!c->pg || PQstatus(c->pg) == CONNECTION_BAD) {
+		c->broken = true;
+		arm(c);
+		return;
+	}
+	uv_timer_start(&c->timer, on_timer, 0, 0);
+}
+
+#define ADDRESSES_MAX 8
+#define HOST_MAX 255
+
+static void looked_up(uv_getaddrinfo_t *req, int status, struct addrinfo *list)
+{
+	struct pgc *c = req->data;
+	char hosts[ADDRESSES_MAX * (HOST_MAX + 1)], addresses[ADDRESSES_MAX * INET6_ADDRSTRLEN];
+	size_t at = 0, host_at = 0;
+	int n = 0;
+	if (c) {
+		c->lookup = NULL;
+		const char *host = (const char *)(req + 1);
+		for (struct addrinfo *i = list; status == 0 && i && n < ADDRESSES_MAX;
+		     i = i->ai_next) {
+			char text[INET6_ADDRSTRLEN];
+			const void *addr =
+				i->ai_family == AF_INET6
+					? (const void *)&((struct sockaddr_in6 *)(void *)i->ai_addr)
+						  ->sin6_addr
+					: (const void *)&((struct sockaddr_in *)(void *)i->ai_addr)
+						  ->sin_addr;
+			if (!inet_ntop(i->ai_family, addr, text, sizeof text))
+				continue;
+			/* libpq pairs the two lists; the name stays for certificates. */
+			at += (size_t)snprintf(addresses + at, sizeof addresses - at, "%s%s",
+					       n ? "," : "", text);
+			host_at += (size_t)snprintf(hosts + host_at, sizeof hosts - host_at, "%s%s",
+						    n ? "," : "", host);
+			n++;
+		}
+	}
+	uv_freeaddrinfo(list);
+	base_free(req);
+	if (!c)
+		return;
+	if (n == 0)
+		fail_pg(c, "the server's name cannot be resolved");
+	else
+		connect_begin(c, hosts, addresses);
+}
+
+/* One name to look up, or false: a socket's folder, an address, a list of hosts (libpq does these
+ * itself; a list of names then blocks while it is looked up). */
+static bool name_of(const char *conninfo, char out[HOST_MAX + 1])
+{
+	bool found = false;
+	PQconninfoOption *opts = PQconninfoParse(conninfo, NULL);
+	for (PQconninfoOption *o = opts; o && o->keyword; o++) {
+		uint8_t addr[16];
+		if (!strcmp(o->keyword, "hostaddr") && o->val && o->val[0]) {
+			found = false;
+			break;
+		}
+		if (!strcmp(o->keyword, "host") && o->val && o->val[0] && o->val[0] != '/' &&
+		    o->val[0] != '@' && !strchr(o->val, ',') && strlen(o->val) <= HOST_MAX &&
+		    inet_pton(AF_INET, o->val, addr) != 1 &&
+		    inet_pton(AF_INET6, o->val, addr) != 1) {
+			snprintf(out, HOST_MAX + 1, "%s", o->val);
+			found = true;
+		}
+	}
+	PQconninfoFree(opts);
+	return found;
 }
 
 struct pgc *pgc_open(uv_loop_t *loop, const struct pgc_conf *conf)
 {
 	struct pgc *c = base_calloc(1, sizeof *c);
+	char host[HOST_MAX + 1];
 	c->loop = loop;
 	c->conf = conf;
 	c->fd = -1;
@@ -561,22 +673,23 @@ struct pgc *pgc_open(uv_loop_t *loop, const struct pgc_conf *conf)
 	c->connect_deadline_us = now_us() + conf->connect_timeout_us;
 	uv_timer_init(loop, &c->timer);
 	c->timer.data = c;
-	char tcp[24];
-	snprintf(tcp, sizeof tcp, "%lld", (long long)conf->tcp_user_timeout_ms);
-	/* The first row expands the caller's string; later rows win over it. */
-	const char *key[] = {
-		"dbname",     "application_name", "client_encoding",     "tcp_user_timeout",
-		"keepalives", "keepalives_idle",  "keepalives_interval", "keepalives_count",
-		NULL};
-	const char *val[] = {
-		conf->conninfo, conf->application_name, "UTF8", tcp, "1", "10", "5", "3", NULL};
-	c->pg = PQconnectStartParams(key, val, 1);
-	if (!c->pg || PQstatus(c->pg) == CONNECTION_BAD) {
-		start_failed(c);
+	if (!name_of(conf->conninfo, host)) {
+		connect_begin(c, NULL, NULL);
 		return c;
 	}
-	/* The owner gets the pointer before anything can go wrong. */
-	uv_timer_start(&c->timer, on_timer, 0, 0);
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+	size_t n = strlen(host) + 1;
+	uv_getaddrinfo_t *req = base_calloc(1, sizeof *req + n);
+	memcpy(req + 1, host, n);
+	req->data = c;
+	c->resolving = true;
+	if (uv_getaddrinfo(loop, req, looked_up, host, NULL, &hints) != 0) {
+		base_free(req);
+		c->broken = true;
+	} else {
+		c->lookup = req;
+	}
+	arm(c);
 	return c;
 }
 
@@ -609,112 +722,13 @@ size_t pgres_rows(const struct pgres *res)
 	return res ? (size_t)PQntuples(pg(res)) : 0;
 }
 
-static bool absent(const struct pgrow *r, int col)
+bool pgres_value(const struct pgres *res, size_t row, int col, struct bytes *ret_b)
 {
-	return !r->res || r->row >= pgres_rows(r->res) || col >= PQnfields(pg(r->res));
-}
-
-bool pgrow_null(const struct pgrow *r, int col)
-{
-	return absent(r, col) || PQgetisnull(pg(r->res), (int)r->row, col);
-}
-
-struct bytes pgrow_bytes(struct pgrow *r, int col)
-{
-	if (absent(r, col)) {
-		r->bad = true;
-		return (struct bytes){NULL, 0};
-	}
-	if (PQgetisnull(pg(r->res), (int)r->row, col))
-		return (struct bytes){NULL, 0};
-	return (struct bytes){(const uint8_t *)PQgetvalue(pg(r->res), (int)r->row, col),
-			      (size_t)PQgetlength(pg(r->res), (int)r->row, col)};
-}
-
-struct strv pgrow_text(struct pgrow *r, int col)
-{
-	return bytes_strv(pgrow_bytes(r, col));
-}
-
-static const uint8_t *fixed(struct pgrow *r, int col, size_t n)
-{
-	static const uint8_t zero[16];
-	struct bytes b = pgrow_bytes(r, col);
-	if (b.n != n) {
-		r->bad = true;
-		return zero;
-	}
-	return b.p;
-}
-
-bool pgrow_bool(struct pgrow *r, int col)
-{
-	return fixed(r, col, 1)[0] != 0;
-}
-
-int16_t pgrow_i16(struct pgrow *r, int col)
-{
-	const uint8_t *p = fixed(r, col, 2);
-	return (int16_t)(p[0] << 8 | p[1]);
-}
-
-int32_t pgrow_i32(struct pgrow *r, int col)
-{
-	return (int32_t)get_u32be(fixed(r, col, 4));
-}
-
-int64_t pgrow_i64(struct pgrow *r, int col)
-{
-	return (int64_t)get_u64be(fixed(r, col, 8));
-}
-
-struct uuid pgrow_uuid(struct pgrow *r, int col)
-{
-	struct uuid u;
-	memcpy(u.b, fixed(r, col, sizeof u.b), sizeof u.b);
-	return u;
-}
-
-struct pgarray pgrow_array(struct pgrow *r, int col)
-{
-	struct bytes b = pgrow_bytes(r, col);
-	struct pgarray a = {.rest = b};
-	if (!b.n)
-		return a;
-	if (b.n < 12 || get_u32be(b.p) > 1 || (get_u32be(b.p) == 1 && b.n < 20)) {
-		r->bad = a.bad = true;
-		return a;
-	}
-	if (get_u32be(b.p) == 0)
-		return (struct pgarray){0};
-	a.n = get_u32be(b.p + 12);
-	a.rest = (struct bytes){b.p + 20, b.n - 20};
-	/* Every element has at least its length word. */
-	if (a.n > a.rest.n / 4) {
-		r->bad = a.bad = true;
-		a.n = 0;
-	}
-	return a;
-}
-
-struct bytes pgarray_next(struct pgarray *a)
-{
-	struct bytes none = {NULL, 0};
-	if (a->bad || a->rest.n < 4) {
-		a->bad = true;
-		return none;
-	}
-	uint32_t n = get_u32be(a->rest.p);
-	a->rest.p += 4;
-	a->rest.n -= 4;
-	if (n == UINT32_MAX)
-		return none;
-	if (n > a->rest.n) {
-		a->bad = true;
-		return none;
-	}
-	struct bytes b = {a->rest.p, n};
-	a->rest.p += n;
-	a->rest.n -= n;
-	return b;
+	*ret_b = (struct bytes){NULL, 0};
+	if (row >= pgres_rows(res) || col < 0 || col >= PQnfields(pg(res)))
+		return false;
+	if (!PQgetisnull(pg(res), (int)row, col))
+		*ret_b = (struct bytes){(const uint8_t *)PQgetvalue(pg(res), (int)row, col),
+					(size_t)PQgetlength(pg(res), (int)row, col)};
+	return true;
 }

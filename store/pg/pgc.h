@@ -13,9 +13,9 @@
 #include "proto/base/list.h"
 #include "proto/base/uuid.h"
 #include "store/pg/pgargs.h"
+#include "store/pg/pgrow.h"
 
 struct pgc;
-struct pgres;
 
 enum pgc_end {
 	PGC_ROWS,     /* answered and committed */
@@ -80,36 +80,5 @@ MUST_CHECK bool pgc_query(struct pgc *c, const char *sql, struct pgc_op *op);
 /* Many statements by the simple protocol, rows dropped; only where pipeline is false and nothing
  * is in flight. */
 MUST_CHECK bool pgc_script(struct pgc *c, const char *sql, struct pgc_op *op);
-
-/* ------------------------------------------------------------------ rows */
-
-/* Reads one row of binary columns. A column that is NULL, absent or of another size sets `bad` and
- * reads as zero, so that a decoder asks once at its end. */
-struct pgrow {
-	const struct pgres *res;
-	size_t row;
-	bool bad;
-};
-
-size_t pgres_rows(const struct pgres *res);
-bool pgrow_null(const struct pgrow *r, int col);
-bool pgrow_bool(struct pgrow *r, int col);
-int16_t pgrow_i16(struct pgrow *r, int col);
-int32_t pgrow_i32(struct pgrow *r, int col);
-int64_t pgrow_i64(struct pgrow *r, int col);
-struct uuid pgrow_uuid(struct pgrow *r, int col);
-/* Views into the result; NULL reads as empty and is not bad. */
-struct bytes pgrow_bytes(struct pgrow *r, int col);
-struct strv pgrow_text(struct pgrow *r, int col);
-
-/* A one-dimensional array column: open gives the number of elements, next hands them out as raw
- * bytes (nulls as empty). */
-struct pgarray {
-	struct bytes rest;
-	size_t n;
-	bool bad;
-};
-struct pgarray pgrow_array(struct pgrow *r, int col);
-struct bytes pgarray_next(struct pgarray *a);
 
 #endif

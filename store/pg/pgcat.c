@@ -151,12 +151,12 @@ void pgcat_dotted(char *out, size_t cap, struct pg_path path, const struct strv 
 
 const struct strv *pgcat_texts(struct pgrow *r, int col, struct arena *arena, size_t *ret_n)
 {
-	struct pgarray a = pgrow_array(r, col);
+	struct pgrow_array_view a = pgrow_array(r, col);
 	struct strv *v = arena_calloc(arena, a.n + 1, sizeof *v);
 	if (!v || r->bad)
 		return NULL;
 	for (size_t i = 0; i < a.n; i++)
-		v[i] = bytes_strv(pgarray_next(&a));
+		v[i] = bytes_strv(pgrow_array_next(&a));
 	if (a.bad)
 		return NULL;
 	*ret_n = a.n;

@@ -141,6 +141,16 @@ def test_the_server_restarts_underneath(pgtest, postgres, database):
     finish(p)
 
 
+def test_a_name_is_looked_up_on_the_way(pgtest):
+    out = run(pgtest, "host=no-such-host.invalid dbname=x user=x", "wait", 10)
+    assert "state down" in out and "cannot be resolved" in out
+    # A name that is there, but nobody listens: the address was tried.
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        out = run(pgtest, "host=localhost port=%d dbname=x user=x" % free.getsockname()[1], "wait", 10)
+    assert "state down" in out and "refused" in out
+
+
 class Swallower:
     """A proxy that forwards everything until a client's bytes hold `word`; then it forwards these
     too, waits for the server's answer, keeps it and cuts the connection. Once."""

@@ -111,7 +111,7 @@ UNCHECKED_STATUS = {"err_set"}
 
 # Prefixes of a file besides its own basename.
 PREFIXES = {
-    "err": ("status_",), "json": ("jdoc_", "jval_"), "base": ("",), "pgc": ("pgres_", "pgrow_", "pgarray_"), "strv": ("bytes_",),
+    "err": ("status_",), "json": ("jdoc_", "jval_"), "base": ("",), "pgc": ("pgres_",), "strv": ("bytes_",),
     "types": ("type_",), "value": ("tuple_",),
     "manifest_list": ("manifest_file_",),
     "rpc_request": ("rpc_",), "listen": ("rpc_",),
