@@ -11,6 +11,7 @@
 #include "daemon/app.h"
 #include "daemon/net/front.h"
 #include "daemon/notify.h"
+#include "daemon/rest/h_rest.h"
 
 #define EXIT_USAGE 2
 #define SETS_MAX 256
@@ -25,8 +26,8 @@ static const struct app_step *const steps[] = {
 	&bind_store_step,
 	&bind_core_step,
 	&bind_metrics_step,
+	&h_rest_step,
 	&bind_rpc_step,
-	/* the catalog's handlers stand here */
 	&front_rest_step,
 	&notify_step,
 	NULL,

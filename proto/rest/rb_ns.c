@@ -83,6 +83,15 @@ enum status rb_ns_update_parse(struct bytes body, struct arena *a, struct rb_ns_
 	return ST_OK;
 }
 
+size_t rb_ns_removal(const struct rb_ns_update *req, struct strv key)
+{
+	if (req->n_removals == 0)
+		return 0;
+	const struct strv *hit =
+		bsearch(&key, req->removals, req->n_removals, sizeof *req->removals, by_text);
+	return hit ? (size_t)(hit - req->removals) : req->n_removals;
+}
+
 void rb_ns_write(struct buf *b, const struct strv *levels, size_t n, struct strv properties_json)
 {
 	struct jwrite w;

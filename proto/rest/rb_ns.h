@@ -17,7 +17,7 @@ MUST_CHECK enum status rb_ns_create_parse(struct bytes body, struct arena *a,
 
 struct rb_ns_update {
 	struct jdoc *doc;
-	const struct strv *removals; /* each once */
+	const struct strv *removals; /* each once, in order of bytes */
 	size_t n_removals;
 	const struct strv_pair *updates;
 	size_t n_updates;
@@ -25,6 +25,9 @@ struct rb_ns_update {
 /* A key that is both removed and updated is ST_UNPROCESSABLE. */
 MUST_CHECK enum status rb_ns_update_parse(struct bytes body, struct arena *a,
 					  struct rb_ns_update *ret_req, struct err *err);
+
+/* Index of a key among the removals, or their number. */
+size_t rb_ns_removal(const struct rb_ns_update *req, struct strv key);
 
 /* {"namespace":[…],"properties":{…}} of create and load. properties_json: an object, verbatim. */
 void rb_ns_write(struct buf *b, const struct strv *levels, size_t n, struct strv properties_json);

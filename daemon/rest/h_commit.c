@@ -1,0 +1,142 @@
+/* Commits: one table on its own route, and the route of transactions, which takes one table as yet.
+ * Both enter the queue of the core, beside the transactions of workers. */
+#include "daemon/rest/h_create.h"
+
+#include "store/pg/pg_tabular.h"
+
+struct commit_work {
+	struct call *call;
+	struct h_place place;
+	struct rb_commit req;
+};
+
+static void fail(struct commit_work *w, const struct err *err)
+{
+	struct err e = *err;
+	jdoc_free(w->req.doc);
+	call_reply_err(w->call, &e);
+}
+
+static void gone(struct commit_work *w)
+{
+	jdoc_free(w->req.doc);
+	h_no_table(w->call, &w->place);
+}
+
+static void committed(void *ctx, const struct reply *reply)
+{
+	struct commit_work *w = ctx;
+	if (reply->kind == REPLY_ERR && reply->err.st == ST_NO_SUCH_TABLE) {
+		gone(w);
+	} else if (reply->kind == REPLY_ERR) {
+		fail(w, &reply->err);
+	} else {
+		jdoc_free(w->req.doc);
+		if (w->call->hit.route == ROUTE_txn_commit)
+			call_reply_status(w->call, 204);
+		else
+			h_reply_table(w->call, reply->metadata_location, reply->metadata);
+	}
+}
+
+static void resolved(void *ctx, const struct pg_tabular_result *res)
+{
+	struct commit_work *w = ctx;
+	const struct rb_change *c = w->req.changes;
+	struct event ev = {.kind = EV_TABLE_COMMIT};
+	if (res->err.st != ST_OK && res->err.st != ST_NO_SUCH_NAMESPACE) {
+		fail(w, &res->err);
+		return;
+	}
+	if (res->err.st != ST_OK || !res->found || res->row.kind != PG_TABULAR_TABLE) {
+		gone(w);
+		return;
+	}
+	ev.u.req.principal = w->call->principal;
+	ev.u.req.deadline_us = h_deadline_us(w->call);
+	ev.u.req.table = res->row.table;
+	ev.u.req.incarnation = res->row.incarnation;
+	ev.u.req.u.commit_table.requirements = c->requirements;
+	ev.u.req.u.commit_table.n_requirements = c->n_requirements;
+	ev.u.req.u.commit_table.updates = c->updates;
+	ev.u.req.u.commit_table.n_updates = c->n_updates;
+	bind_request(bind_of(w->call->app), &ev, committed, w);
+}
+
+static void commit(struct commit_work *w)
+{
+	struct err err = {0};
+	if (w->req.changes->create)
+		h_create_commit(w->call, &w->place, w->req.changes, w->req.doc);
+	else if (pg_tabular_resolve(bind_cat(w->call->app), w->place.ns, w->place.name, resolved,
+				    w, &err) != ST_OK)
+		fail(w, &err);
+}
+
+static struct commit_work *work_new(struct call *own_call)
+{
+	struct commit_work *w = arena_calloc(&own_call->arena, 1, sizeof *w);
+	struct err err;
+	if (!w) {
+		err_set(&err, ST_LIMIT, "", "the request is too large");
+		call_reply_err(own_call, &err);
+		return NULL;
+	}
+	w->call = own_call;
+	return w;
+}
+
+static void table_commit(struct call *own_call)
+{
+	struct call *call = own_call;
+	struct commit_work *w = work_new(call);
+	struct err err = {0};
+	if (!w || !h_place(call, ST_NO_SUCH_TABLE, &w->place))
+		return;
+	if (rb_commit_parse(call->body, &call->arena, &w->req, &err) != ST_OK) {
+		call_reply_err(call, &err);
+		return;
+	}
+	const struct rb_ident path = {w->place.ns.levels, w->place.ns.n, w->place.name};
+	if (w->req.changes->has_ident && !rb_ident_eq(&w->req.changes->ident, &path)) {
+		err_set(&err, ST_BAD_REQUEST, "identifier",
+			"names another table than the path, which is %s", w->place.dotted);
+		fail(w, &err);
+		return;
+	}
+	commit(w);
+}
+
+static void txn_commit(struct call *own_call)
+{
+	struct call *call = own_call;
+	struct commit_work *w = work_new(call);
+	struct err err = {0};
+	if (!w)
+		return;
+	if (rb_commit_parse_many(call->body, &call->arena, &w->req, &err) != ST_OK) {
+		call_reply_err(call, &err);
+		return;
+	}
+	if (w->req.n > 1) {
+		/* Never one after another: half of it would be visible. */
+		err_set(&err, ST_NOT_ACCEPTABLE, "table-changes",
+			"transactions over more than one table are not offered yet; this one names "
+			"%zu",
+			w->req.n);
+		fail(w, &err);
+		return;
+	}
+	struct jdoc *doc = w->req.doc;
+	if (!h_place_of(call, &w->req.changes->ident, &w->place)) {
+		jdoc_free(doc);
+		return;
+	}
+	commit(w);
+}
+
+void h_commit_routes(struct route_table *t)
+{
+	route_set(t, ROUTE_table_commit, table_commit);
+	route_set(t, ROUTE_txn_commit, txn_commit);
+}

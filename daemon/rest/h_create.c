@@ -1,0 +1,369 @@
+/* Tables coming: create, staged create, register, and the commit that creates a staged table. */
+#include "daemon/rest/h_create.h"
+
+#include "proto/base/digest.h"
+#include "proto/iceberg/metadata.h"
+#include "proto/rest/rb_table.h"
+#include "store/obj/fs.h"
+#include "store/pg/pg_tabular.h"
+
+/* Bytes of one name in the path of a table: names are for people, the uuid makes it unique. */
+#define SEGMENT_MAX 64
+#define TABLE_EXISTS "Requirement failed: table already exists"
+#define STAGED_MAX_BYTES METADATA_MAX_BYTES
+
+struct create_work {
+	struct call *call;
+	struct h_place place;
+	struct uuid uuid; /* of the new table */
+	struct strv location;
+	struct rb_table_create create;
+	struct rb_table_register reg;
+	const struct rb_change *change; /* a commit that creates */
+	struct jdoc *own_doc;           /* of that commit */
+	struct mcache_wait wait;
+	struct mcache_entry *entry; /* register: the file that was read */
+	struct metadata *m;
+	struct strv file; /* of the metadata */
+};
+
+static struct create_work *work_new(struct call *own_call)
+{
+	struct create_work *w = arena_calloc(&own_call->arena, 1, sizeof *w);
+	struct err err;
+	uint8_t random[16];
+	if (!w) {
+		err_set(&err, ST_LIMIT, "", "the request is too large");
+		call_reply_err(own_call, &err);
+		return NULL;
+	}
+	digest_random(random, sizeof random);
+	w->call = own_call;
+	w->uuid = uuid_v4(random);
+	return w;
+}
+
+/* Everything but the call, which then gets its answer. */
+static void release(struct create_work *w)
+{
+	jdoc_free(w->create.doc);
+	jdoc_free(w->reg.doc);
+	jdoc_free(w->own_doc);
+	metadata_unref(w->m);
+	if (w->entry)
+		mcache_unref(w->entry);
+}
+
+static void fail(struct create_work *w, const struct err *err)
+{
+	struct err e = *err;
+	release(w);
+	call_reply_err(w->call, &e);
+}
+
+/* ------------------------------------------------------------------ where it lies */
+
+static void put_segment(struct buf *b, struct strv name)
+{
+	static const char plain[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.=";
+	name = strv_sub(name, 0, SEGMENT_MAX);
+	for (size_t i = 0; i < name.n; i++) {
+		bool ok = name.p[i] && strchr(plain, name.p[i]) && !(i == 0 && name.p[i] == '.');
+		buf_putc(b, ok ? (uint8_t)name.p[i] : (uint8_t)'_');
+	}
+}
+
+/* Beneath the namespace's own location, else beneath the warehouse by the namespace's levels.
+ * Characters that file systems or engines read in their own way become '_'. */
+static bool place_table(struct create_work *w, struct strv ns_location, struct strv *ret_location)
+{
+	struct buf b;
+	buf_init(&b, 65536);
+	if (ns_location.n) {
+		buf_putv(&b, ns_location);
+		while (b.n > 1 && b.p[b.n - 1] == '/')
+			b.n--;
+	} else {
+		buf_putv(&b, w->place.root);
+		for (size_t i = 0; i < w->place.ns.n; i++) {
+			buf_putc(&b, '/');
+			put_segment(&b, w->place.ns.levels[i]);
+		}
+	}
+	buf_putc(&b, '/');
+	put_segment(&b, w->place.name);
+	buf_putc(&b, '-');
+	digest_hex(&b, (struct bytes){w->uuid.b, sizeof w->uuid.b});
+	bool ok = buf_ok(&b) && arena_strv(&w->call->arena, buf_strv(&b), ret_location);
+	buf_fini(&b);
+	return ok;
+}
+
+/* The first metadata file's path; both must lie beneath a root of the store. */
+static enum status place_metadata(struct create_work *w, struct err *err)
+{
+	struct strv location = metadata_location(w->m);
+	struct strv folder = metadata_property(w->m, "write.metadata.path");
+	char name[METADATA_FILE_NAME_MAX], *text;
+	uint8_t random[16];
+	struct fs *fs = bind_fs(w->call->app);
+	enum status st = fs_check(fs, location, err);
+	if (st != ST_OK) {
+		err_prefix(err, "location");
+		return st;
+	}
+	digest_random(random, sizeof random);
+	metadata_file_name((struct strv){NULL, 0}, uuid_v4(random), false, name);
+	while (folder.n > 1 && folder.p[folder.n - 1] == '/')
+		folder.n--;
+	if (folder.n)
+		text = arena_printf(&w->call->arena, "%.*s/%s", STRV_ARG(folder), name);
+	else
+		text = arena_printf(&w->call->arena, "%.*s/metadata/%s", STRV_ARG(location), name);
+	if (!text)
+		return err_set(err, ST_LIMIT, "location", "the request is too large");
+	w->file = strv_of(text);
+	st = fs_check(fs, w->file, err);
+	if (st != ST_OK)
+		err_prefix(err, folder.n ? "write.metadata.path" : "location");
+	return st;
+}
+
+/* ------------------------------------------------------------------ to the core */
+
+static void created(void *ctx, const struct reply *reply)
+{
+	struct create_work *w = ctx;
+	struct err err;
+	if (reply->kind != REPLY_ERR) {
+		struct metadata *m = metadata_ref(reply->metadata);
+		struct call *call = w->call;
+		release(w);
+		if (call->hit.route == ROUTE_txn_commit)
+			call_reply_status(call, 204);
+		else
+			h_reply_table(call, reply->metadata_location, m);
+		metadata_unref(m);
+		return;
+	}
+	err = reply->err;
+	/* To a client that commits a creation it is its requirement that failed. */
+	if (w->change && err.st == ST_ALREADY_EXISTS &&
+	    strv_starts(strv_of(err.msg), STRV("Table already exists")))
+		err_set(&err, ST_COMMIT_FAILED, "", TABLE_EXISTS);
+	fail(w, &err);
+}
+
+static void submit(struct create_work *w, bool registered, bool overwrite)
+{
+	struct event ev = {.kind = EV_TABLE_CREATE};
+	ev.u.req.principal = w->call->principal;
+	ev.u.req.deadline_us = h_deadline_us(w->call);
+	ev.u.req.u.create.warehouse = w->place.ns.warehouse;
+	ev.u.req.u.create.levels = w->place.ns.levels;
+	ev.u.req.u.create.n_levels = w->place.ns.n;
+	ev.u.req.u.create.name = w->place.name;
+	ev.u.req.u.create.metadata = w->m;
+	ev.u.req.u.create.location = w->file;
+	ev.u.req.u.create.registered = registered;
+	ev.u.req.u.create.overwrite = overwrite;
+	bind_request(bind_of(w->call->app), &ev, created, w);
+}
+
+/* The metadata is made: stored and published, or only shown. */
+static void metadata_made(struct create_work *w)
+{
+	struct err err = {0};
+	struct buf b;
+	if (place_metadata(w, &err) != ST_OK) {
+		fail(w, &err);
+		return;
+	}
+	if (!w->create.stage) {
+		submit(w, false, false);
+		return;
+	}
+	struct call *call = w->call;
+	buf_init(&b, STAGED_MAX_BYTES);
+	rb_table_load_write(&b, (struct strv){NULL, 0}, w->m, false);
+	release(w);
+	call_reply_buf(call, 200, &b);
+}
+
+/* ------------------------------------------------------------------ POST tables */
+
+static void create_metadata(struct create_work *w)
+{
+	struct err err = {0};
+	const struct metadata_create c = {
+		.uuid = w->uuid,
+		.now_ms = h_now_ms(w->call->app),
+		.location = w->create.location.n ? w->create.location : w->location,
+		.schema = w->create.schema,
+		.spec = w->create.spec,
+		.order = w->create.order,
+		.properties = w->create.properties,
+		.n_properties = w->create.n_properties,
+	};
+	if (metadata_new(&c, &w->m, &err) != ST_OK)
+		fail(w, &err);
+	else
+		metadata_made(w);
+}
+
+static void commit_metadata(struct create_work *w);
+
+/* One look tells whether the namespace is there, where it wants its tables, and whether the name is
+ * taken; who creates it first is decided by the core's statement. */
+static void name_resolved(void *ctx, const struct pg_tabular_result *res)
+{
+	struct create_work *w = ctx;
+	struct err err = res->err;
+	if (err.st == ST_OK && res->found && res->row.kind == PG_TABULAR_VIEW)
+		err_set(&err, ST_ALREADY_EXISTS, "", "View with same name already exists: %s",
+			w->place.dotted);
+	else if (err.st == ST_OK && res->found && w->change)
+		err_set(&err, ST_COMMIT_FAILED, "", TABLE_EXISTS);
+	else if (err.st == ST_OK && res->found)
+		err_set(&err, ST_ALREADY_EXISTS, "", "Table already exists: %s", w->place.dotted);
+	else if (err.st == ST_OK && !place_table(w, res->ns_location, &w->location))
+		err_set(&err, ST_LIMIT, "location", "the location is too long");
+	if (err.st != ST_OK)
+		fail(w, &err);
+	else if (w->change)
+		commit_metadata(w);
+	else
+		create_metadata(w);
+}
+
+static void resolve(struct create_work *w)
+{
+	struct err err = {0};
+	if (pg_tabular_resolve(bind_cat(w->call->app), w->place.ns, w->place.name, name_resolved,
+			       w, &err) != ST_OK)
+		fail(w, &err);
+}
+
+static void table_create(struct call *own_call)
+{
+	struct call *call = own_call;
+	struct create_work *w = work_new(call);
+	struct err err = {0};
+	if (!w || !h_place(call, ST_NO_SUCH_NAMESPACE, &w->place))
+		return;
+	if (rb_table_create_parse(call->body, &call->arena, &w->create, &err) != ST_OK) {
+		call_reply_err(call, &err);
+		return;
+	}
+	h_place_name(&w->place, w->create.name);
+	resolve(w);
+}
+
+/* ------------------------------------------------------------------ the commit of a creation */
+
+/* The updates of the request, and a location in front when they set none. */
+static void commit_metadata(struct create_work *w)
+{
+	const struct rb_change *c = w->change;
+	struct err err = {0};
+	bool placed = false, changed;
+	struct update *updates =
+		arena_calloc(&w->call->arena, c->n_updates + 1, sizeof *updates);
+	if (!updates) {
+		err_set(&err, ST_LIMIT, "", "the request is too large");
+		fail(w, &err);
+		return;
+	}
+	for (size_t i = 0; i < c->n_updates; i++) {
+		updates[i] = c->updates[i];
+		placed |= updates[i].kind == UPDATE_SET_LOCATION;
+	}
+	updates[c->n_updates].kind = UPDATE_SET_LOCATION;
+	updates[c->n_updates].u.text = w->location;
+	const struct metadata_ctx ctx = {.now_ms = h_now_ms(w->call->app), .new_uuid = w->uuid};
+	if (metadata_apply(NULL, updates, c->n_updates + !placed, &ctx, &w->m, &changed, &err) !=
+	    ST_OK)
+		fail(w, &err);
+	else
+		metadata_made(w);
+}
+
+void h_create_commit(struct call *own_call, const struct h_place *place,
+		     const struct rb_change *change, struct jdoc *own_doc)
+{
+	struct create_work *w = work_new(own_call);
+	if (!w) {
+		jdoc_free(own_doc);
+		return;
+	}
+	w->place = *place;
+	w->change = change;
+	w->own_doc = own_doc;
+	resolve(w);
+}
+
+/* ------------------------------------------------------------------ register */
+
+static void register_read(struct mcache_wait *wait, struct mcache_entry *own_entry,
+			  const struct err *err)
+{
+	struct create_work *w = CONTAINER_OF(wait, struct create_work, wait);
+	struct err e = {0};
+	if (!own_entry && err->st == ST_NOT_FOUND) {
+		struct strv location = w->file;
+		struct call *call = w->call;
+		release(w);
+		h_refuse_gone(call, location);
+		return;
+	}
+	if (!own_entry) {
+		e = *err;
+		/* The client named the file: what is wrong with it is wrong with the request. */
+		if (e.st == ST_CORRUPT)
+			e.st = ST_VALIDATION;
+		if (!e.field[0])
+			err_prefix(&e, "metadata-location");
+		fail(w, &e);
+		return;
+	}
+	w->entry = own_entry;
+	w->m = metadata_ref(mcache_metadata(own_entry));
+	if (fs_check(bind_fs(w->call->app), metadata_location(w->m), &e) != ST_OK) {
+		err_prefix(&e, "location");
+		fail(w, &e);
+		return;
+	}
+	submit(w, true, w->reg.overwrite);
+}
+
+static void table_register(struct call *own_call)
+{
+	struct call *call = own_call;
+	struct create_work *w = work_new(call);
+	struct err err = {0};
+	if (!w || !h_place(call, ST_NO_SUCH_NAMESPACE, &w->place))
+		return;
+	if (rb_table_register_parse(call->body, &w->reg, &err) != ST_OK) {
+		call_reply_err(call, &err);
+		return;
+	}
+	h_place_name(&w->place, w->reg.name);
+	if (!arena_strv(&call->arena, w->reg.metadata_location, &w->file))
+		err_set(&err, ST_LIMIT, "", "the request is too large");
+	else if (fs_check(bind_fs(call->app), w->file, &err) != ST_OK)
+		err_prefix(&err, "metadata-location");
+	if (err.st != ST_OK) {
+		fail(w, &err);
+		return;
+	}
+	w->wait.rep = MCACHE_METADATA;
+	w->wait.done = register_read;
+	mcache_load(h_cache(call->app), w->file, &w->wait);
+}
+
+void h_create_routes(struct route_table *t)
+{
+	route_set(t, ROUTE_table_create, table_create);
+	route_set(t, ROUTE_table_register, table_register);
+}

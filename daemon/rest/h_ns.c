@@ -1,0 +1,227 @@
+/* Namespaces: list, create, load, exists, drop, properties. */
+#include "daemon/rest/h_rest.h"
+
+#include "proto/rest/rb_ns.h"
+#include "store/pg/pg_ns.h"
+
+#define LIST_MAX_BYTES ((size_t)256 << 20)
+#define PROPERTIES_MAX_BYTES ((size_t)64 << 20)
+
+/* One request under way. */
+struct ns_work {
+	struct call *call;
+	struct h_place place;
+	struct rb_ns_create create;
+	struct rb_ns_update update;
+};
+
+static struct ns_work *work_new(struct call *own_call)
+{
+	struct ns_work *w = arena_calloc(&own_call->arena, 1, sizeof *w);
+	struct err err;
+	if (!w) {
+		err_set(&err, ST_LIMIT, "", "the request is too large");
+		call_reply_err(own_call, &err);
+		return NULL;
+	}
+	w->call = own_call;
+	return w;
+}
+
+static void fail(struct ns_work *w, const struct err *err)
+{
+	struct err e = *err;
+	struct call *call = w->call;
+	jdoc_free(w->create.doc);
+	jdoc_free(w->update.doc);
+	call_reply_err(call, &e);
+}
+
+/* Ends a call whose statement could not be started. */
+static void started(struct ns_work *w, enum status st, const struct err *err)
+{
+	if (st != ST_OK)
+		fail(w, err);
+}
+
+static void listed(void *ctx, const struct pg_ns_result *res)
+{
+	struct ns_work *w = ctx;
+	struct buf b;
+	if (res->err.st != ST_OK) {
+		fail(w, &res->err);
+		return;
+	}
+	buf_init(&b, LIST_MAX_BYTES);
+	rb_ns_list_write(&b, w->place.ns.levels, w->place.ns.n, res->names, res->n_names,
+			 res->more);
+	call_reply_buf(w->call, 200, &b);
+}
+
+static void ns_list(struct call *own_call)
+{
+	struct call *call = own_call;
+	struct ns_work *w = work_new(call);
+	struct strv after, *levels;
+	size_t limit;
+	struct err err = {0};
+	if (!w || !h_place_root(call, &w->place) || !h_page(call, &after, &limit))
+		return;
+	const struct route_arg *parent = route_arg(&call->hit, "parent");
+	if (parent && parent->value.raw.n) {
+		if (route_namespace(&call->arena, parent->value.raw, "parent", &levels,
+				    &w->place.ns.n, &err) != ST_OK) {
+			call_reply_err(call, &err);
+			return;
+		}
+		w->place.ns.levels = levels;
+		if (!rb_levels_possible(levels, w->place.ns.n)) {
+			char text[128];
+			rb_dotted(levels, w->place.ns.n, (struct strv){NULL, 0}, text, sizeof text);
+			err_set(&err, ST_NO_SUCH_NAMESPACE, "", "Namespace does not exist: %s",
+				text);
+			call_reply_err(call, &err);
+			return;
+		}
+	}
+	started(w,
+		pg_ns_list(bind_cat(call->app), w->place.ns, after, limit, listed, w, &err),
+		&err);
+}
+
+static void created(void *ctx, const struct pg_ns_result *res)
+{
+	struct ns_work *w = ctx;
+	struct buf properties, b;
+	if (res->err.st != ST_OK) {
+		fail(w, &res->err);
+		return;
+	}
+	buf_init(&properties, PROPERTIES_MAX_BYTES);
+	buf_init(&b, PROPERTIES_MAX_BYTES);
+	rb_ns_properties_write(&properties, w->create.properties, w->create.n_properties);
+	rb_ns_write(&b, w->create.levels, w->create.n_levels, buf_strv(&properties));
+	buf_fini(&properties);
+	jdoc_free(w->create.doc);
+	call_reply_buf(w->call, 200, &b);
+}
+
+static void ns_create(struct call *own_call)
+{
+	struct call *call = own_call;
+	struct ns_work *w = work_new(call);
+	struct err err = {0};
+	if (!w || !h_place_root(call, &w->place))
+		return;
+	if (rb_ns_create_parse(call->body, &call->arena, &w->create, &err) != ST_OK) {
+		call_reply_err(call, &err);
+		return;
+	}
+	w->place.ns.levels = w->create.levels;
+	w->place.ns.n = w->create.n_levels;
+	started(w,
+		pg_ns_create(bind_cat(call->app), w->place.ns, w->create.properties,
+			     w->create.n_properties, created, w, &err),
+		&err);
+}
+
+static void loaded(void *ctx, const struct pg_ns_result *res)
+{
+	struct ns_work *w = ctx;
+	struct buf properties, b;
+	if (res->err.st != ST_OK) {
+		fail(w, &res->err);
+		return;
+	}
+	if (w->call->hit.route == ROUTE_ns_exists) {
+		call_reply_status(w->call, 204);
+		return;
+	}
+	buf_init(&properties, PROPERTIES_MAX_BYTES);
+	buf_init(&b, PROPERTIES_MAX_BYTES);
+	rb_ns_properties_write(&properties, res->properties, res->n_properties);
+	rb_ns_write(&b, w->place.ns.levels, w->place.ns.n, buf_strv(&properties));
+	buf_fini(&properties);
+	call_reply_buf(w->call, 200, &b);
+}
+
+static void ns_load(struct call *own_call)
+{
+	struct call *call = own_call;
+	struct ns_work *w = work_new(call);
+	struct err err = {0};
+	if (w && h_place(call, ST_NO_SUCH_NAMESPACE, &w->place))
+		started(w, pg_ns_load(bind_cat(call->app), w->place.ns, loaded, w, &err), &err);
+}
+
+static void dropped(void *ctx, const struct pg_ns_result *res)
+{
+	struct ns_work *w = ctx;
+	if (res->err.st != ST_OK)
+		fail(w, &res->err);
+	else
+		call_reply_status(w->call, 204);
+}
+
+static void ns_drop(struct call *own_call)
+{
+	struct call *call = own_call;
+	struct ns_work *w = work_new(call);
+	struct err err = {0};
+	if (w && h_place(call, ST_NO_SUCH_NAMESPACE, &w->place))
+		started(w, pg_ns_drop(bind_cat(call->app), w->place.ns, dropped, w, &err), &err);
+}
+
+static void updated(void *ctx, const struct pg_ns_result *res)
+{
+	struct ns_work *w = ctx;
+	const struct rb_ns_update *u = &w->update;
+	struct buf b;
+	if (res->err.st != ST_OK) {
+		fail(w, &res->err);
+		return;
+	}
+	bool *removed = arena_calloc(&w->call->arena, u->n_removals + 1, sizeof *removed);
+	if (removed) {
+		for (size_t k = 0; k < res->n_removed; k++) {
+			size_t at = rb_ns_removal(u, res->removed[k]);
+			if (at < u->n_removals)
+				removed[at] = true;
+		}
+	}
+	buf_init(&b, PROPERTIES_MAX_BYTES);
+	if (removed)
+		rb_ns_updated_write(&b, u, removed);
+	else
+		b.failed = true; /* answered INTERNAL */
+	jdoc_free(w->update.doc);
+	call_reply_buf(w->call, 200, &b);
+}
+
+static void ns_properties(struct call *own_call)
+{
+	struct call *call = own_call;
+	struct ns_work *w = work_new(call);
+	struct err err = {0};
+	if (!w || !h_place(call, ST_NO_SUCH_NAMESPACE, &w->place))
+		return;
+	if (rb_ns_update_parse(call->body, &call->arena, &w->update, &err) != ST_OK) {
+		call_reply_err(call, &err);
+		return;
+	}
+	started(w,
+		pg_ns_update(bind_cat(call->app), w->place.ns, w->update.removals,
+			     w->update.n_removals, w->update.updates, w->update.n_updates, updated,
+			     w, &err),
+		&err);
+}
+
+void h_ns_routes(struct route_table *t)
+{
+	route_set(t, ROUTE_ns_list, ns_list);
+	route_set(t, ROUTE_ns_create, ns_create);
+	route_set(t, ROUTE_ns_load, ns_load);
+	route_set(t, ROUTE_ns_exists, ns_load);
+	route_set(t, ROUTE_ns_drop, ns_drop);
+	route_set(t, ROUTE_ns_properties, ns_properties);
+}

@@ -1,0 +1,69 @@
+/* What the catalog's handlers share: warehouses, paths, pages, commits to the core, answers that
+ * hold a table. */
+#ifndef DAEMON_REST_H_REST_H
+#define DAEMON_REST_H_REST_H
+
+#include "daemon/bind/bind.h"
+#include "daemon/bind/mcache.h"
+#include "daemon/net/call.h"
+#include "proto/rest/rb_ident.h"
+#include "store/pg/pgcat.h"
+
+/* Makes the configured warehouses known to PostgreSQL, then takes the catalog's routes. */
+extern const struct app_step h_rest_step;
+
+/* Each file's rows of the route table. */
+void h_config_routes(struct route_table *t);
+void h_ns_routes(struct route_table *t);
+void h_table_routes(struct route_table *t);
+void h_create_routes(struct route_table *t);
+void h_commit_routes(struct route_table *t);
+void h_view_routes(struct route_table *t);
+
+struct mcache *h_cache(const struct app *app);
+
+/* A warehouse by name, or by its location in any spelling of a file: URI. *ret_i: 0 is the default.
+ */
+MUST_CHECK bool h_warehouse(const struct conf *c, struct strv asked, size_t *ret_i);
+
+/* What a path names. The views live as long as the call. */
+struct h_place {
+	struct pg_path ns;
+	struct strv root;  /* of the warehouse */
+	struct strv name;  /* decoded second segment; n 0 when there is none */
+	char dotted[160];  /* "ns.name", for messages */
+	char ns_dotted[128];
+};
+/* The warehouse of the prefix, the namespace and, if there is one, the name behind it. Answers the
+ * call and returns false when that fails: `missing` is the status for what cannot exist. */
+MUST_CHECK bool h_place(struct call *own_call, enum status missing, struct h_place *ret_place);
+/* The same for a namespace and name that came in a body. */
+MUST_CHECK bool h_place_of(struct call *own_call, const struct rb_ident *ident,
+			   struct h_place *ret_place);
+/* Gives a place whose path named only the namespace its name. */
+void h_place_name(struct h_place *place, struct strv name);
+/* Warehouse only, for routes without a namespace. */
+MUST_CHECK bool h_place_root(struct call *own_call, struct h_place *ret_place);
+
+/* Paging of lists: no pageToken asks for everything (limit 0). Answers on a bad value. */
+MUST_CHECK bool h_page(struct call *own_call, struct strv *ret_after, size_t *ret_limit);
+/* A query value that is true or false in any case; absent: false. Answers on a bad value. */
+MUST_CHECK bool h_flag(struct call *own_call, const char *key, bool *ret_v);
+
+/* Answers with a status and a message that may be longer than an error record holds. */
+void h_refuse(struct call *own_call, enum status st, const char *before, struct strv text);
+/* The file of a table's metadata is gone. */
+void h_refuse_gone(struct call *own_call, struct strv location);
+void h_no_table(struct call *own_call, const struct h_place *place);
+
+/* Answers 200 with the table, all snapshots, and its entity tag. */
+void h_reply_table(struct call *own_call, struct strv location, struct metadata *m);
+/* Consumes the entry; rep has been waited for. */
+void h_reply_entry(struct call *own_call, struct mcache_entry *own_entry, enum mcache_rep rep);
+
+/* When the core must have answered: a little before the call's own time is over. */
+int64_t h_deadline_us(const struct call *call);
+/* Milliseconds for Iceberg timestamps: PostgreSQL's clock. */
+int64_t h_now_ms(const struct app *app);
+
+#endif

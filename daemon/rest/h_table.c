@@ -1,0 +1,295 @@
+/* Tables: list, load, exists, drop, rename, metrics reports. */
+#include "daemon/rest/h_rest.h"
+
+#include "proto/rest/rb_table.h"
+#include "store/pg/pg_tabular.h"
+
+#define LIST_MAX_BYTES ((size_t)256 << 20)
+
+/* One request under way. */
+struct table_work {
+	struct call *call;
+	struct h_place place, to; /* to: of a rename */
+	struct mcache_wait wait;
+	struct rb_rename rename;
+	struct strv location; /* of the metadata file */
+	bool flag;            /* drop: purge; load: only referenced snapshots */
+};
+
+static struct table_work *work_new(struct call *own_call)
+{
+	struct table_work *w = arena_calloc(&own_call->arena, 1, sizeof *w);
+	struct err err;
+	if (!w) {
+		err_set(&err, ST_LIMIT, "", "the request is too large");
+		call_reply_err(own_call, &err);
+		return NULL;
+	}
+	w->call = own_call;
+	return w;
+}
+
+static void fail(struct table_work *w, const struct err *err)
+{
+	struct err e = *err;
+	jdoc_free(w->rename.doc);
+	call_reply_err(w->call, &e);
+}
+
+static void started(struct table_work *w, enum status st, const struct err *err)
+{
+	if (st != ST_OK)
+		fail(w, err);
+}
+
+/* Whether the name is a table; answers otherwise. A missing namespace is a missing table here:
+ * clients try "ns.table" with the name of a metadata table behind it, and go on only if the table is
+ * what does not exist. */
+static bool is_table(struct table_work *w, const struct pg_tabular_result *res)
+{
+	if (res->err.st != ST_OK && res->err.st != ST_NO_SUCH_NAMESPACE) {
+		fail(w, &res->err);
+		return false;
+	}
+	if (res->err.st != ST_OK || !res->found || res->row.kind != PG_TABULAR_TABLE) {
+		h_no_table(w->call, &w->place);
+		return false;
+	}
+	return true;
+}
+
+static void resolve(struct table_work *w, pg_tabular_done done)
+{
+	struct err err = {0};
+	started(w,
+		pg_tabular_resolve(bind_cat(w->call->app), w->place.ns, w->place.name, done, w,
+				   &err),
+		&err);
+}
+
+/* ------------------------------------------------------------------ list */
+
+static void listed(void *ctx, const struct pg_tabular_result *res)
+{
+	struct table_work *w = ctx;
+	struct buf b;
+	if (res->err.st != ST_OK) {
+		fail(w, &res->err);
+		return;
+	}
+	buf_init(&b, LIST_MAX_BYTES);
+	rb_table_list_write(&b, w->place.ns.levels, w->place.ns.n, res->names, res->n_names,
+			    res->more);
+	call_reply_buf(w->call, 200, &b);
+}
+
+static void table_list(struct call *own_call)
+{
+	struct call *call = own_call;
+	struct table_work *w = work_new(call);
+	struct strv after;
+	size_t limit;
+	struct err err = {0};
+	if (!w || !h_place(call, ST_NO_SUCH_NAMESPACE, &w->place) || !h_page(call, &after, &limit))
+		return;
+	started(w,
+		pg_tabular_list(bind_cat(call->app), w->place.ns, PG_TABULAR_TABLE, after, limit,
+				listed, w, &err),
+		&err);
+}
+
+/* ------------------------------------------------------------------ load */
+
+/* Whether one of the tags of If-None-Match (RFC 9110) is ours. */
+static bool matches(struct strv header, struct strv etag)
+{
+	while (header.n) {
+		size_t n = strv_find(header, ',');
+		struct strv one = strv_sub(header, 0, n);
+		while (one.n && (one.p[0] == ' ' || one.p[0] == '\t'))
+			one = strv_sub(one, 1, one.n);
+		while (one.n && (one.p[one.n - 1] == ' ' || one.p[one.n - 1] == '\t'))
+			one.n--;
+		if (strv_starts(one, STRV("W/")))
+			one = strv_sub(one, 2, one.n);
+		if (strv_eq(one, etag) || strv_eq(one, STRV("*")))
+			return true;
+		header = strv_sub(header, n < header.n ? n + 1 : n, header.n);
+	}
+	return false;
+}
+
+static enum mcache_rep rep_of(const struct table_work *w)
+{
+	return w->flag ? MCACHE_REFS : MCACHE_ALL;
+}
+
+static bool is_known(const struct table_work *w)
+{
+	char etag[MCACHE_ETAG_LEN + 1];
+	mcache_etag(w->location, rep_of(w), etag);
+	return w->call->if_none_match.n && matches(w->call->if_none_match, strv_of(etag));
+}
+
+static void load_ready(struct mcache_wait *wait, struct mcache_entry *own_entry,
+		       const struct err *err)
+{
+	struct table_work *w = CONTAINER_OF(wait, struct table_work, wait);
+	if (!own_entry && err->st == ST_NOT_FOUND) {
+		h_refuse_gone(w->call, w->location);
+	} else if (!own_entry) {
+		fail(w, err);
+	} else if (is_known(w)) {
+		char etag[MCACHE_ETAG_LEN + 1];
+		mcache_etag(w->location, rep_of(w), etag);
+		mcache_unref(own_entry);
+		call_header(w->call, "ETag", strv_of(etag));
+		call_reply_status(w->call, 304);
+	} else {
+		h_reply_entry(w->call, own_entry, rep_of(w));
+	}
+}
+
+static void load_resolved(void *ctx, const struct pg_tabular_result *res)
+{
+	struct table_work *w = ctx;
+	struct err err;
+	if (!is_table(w, res))
+		return;
+	if (!arena_strv(&w->call->arena, res->row.metadata_location, &w->location)) {
+		err_set(&err, ST_LIMIT, "", "the request is too large");
+		fail(w, &err);
+		return;
+	}
+	/* A 304 needs no body, but the file must be there for it too. */
+	w->wait.rep = is_known(w) ? MCACHE_METADATA : rep_of(w);
+	w->wait.done = load_ready;
+	mcache_load(h_cache(w->call->app), w->location, &w->wait);
+}
+
+static void table_load(struct call *own_call)
+{
+	struct call *call = own_call;
+	struct table_work *w = work_new(call);
+	const struct route_arg *snapshots = route_arg(&call->hit, "snapshots");
+	struct err err;
+	if (!w)
+		return;
+	w->flag = snapshots && strv_ieq(snapshots->value.text, STRV("refs"));
+	if (snapshots && !w->flag && !strv_ieq(snapshots->value.text, STRV("all"))) {
+		err_set(&err, ST_BAD_REQUEST, "snapshots", "must be all or refs");
+		call_reply_err(call, &err);
+		return;
+	}
+	if (h_place(call, ST_NO_SUCH_TABLE, &w->place))
+		resolve(w, load_resolved);
+}
+
+/* ------------------------------------------------------------------ exists, metrics */
+
+static void exists_resolved(void *ctx, const struct pg_tabular_result *res)
+{
+	struct table_work *w = ctx;
+	if (is_table(w, res))
+		call_reply_status(w->call, 204);
+}
+
+static void table_exists(struct call *own_call)
+{
+	struct table_work *w = work_new(own_call);
+	if (w && h_place(own_call, ST_NO_SUCH_TABLE, &w->place))
+		resolve(w, exists_resolved);
+}
+
+static void table_metrics(struct call *own_call)
+{
+	struct call *call = own_call;
+	struct err err;
+	if (rb_report_check(call->body, &err) != ST_OK)
+		call_reply_err(call, &err);
+	else
+		table_exists(call);
+}
+
+/* ------------------------------------------------------------------ drop */
+
+static void dropped(void *ctx, const struct reply *reply)
+{
+	struct table_work *w = ctx;
+	if (reply->kind == REPLY_ERR && reply->err.st == ST_NO_SUCH_TABLE)
+		h_no_table(w->call, &w->place);
+	else if (reply->kind == REPLY_ERR)
+		fail(w, &reply->err);
+	else
+		call_reply_status(w->call, 204);
+}
+
+static void drop_resolved(void *ctx, const struct pg_tabular_result *res)
+{
+	struct table_work *w = ctx;
+	struct event ev = {.kind = EV_TABLE_DROP};
+	if (!is_table(w, res))
+		return;
+	ev.u.req.principal = w->call->principal;
+	ev.u.req.deadline_us = h_deadline_us(w->call);
+	ev.u.req.table = res->row.table;
+	ev.u.req.incarnation = res->row.incarnation;
+	ev.u.req.u.drop.purge = w->flag;
+	bind_request(bind_of(w->call->app), &ev, dropped, w);
+}
+
+static void table_drop(struct call *own_call)
+{
+	struct call *call = own_call;
+	struct table_work *w = work_new(call);
+	if (w && h_flag(call, "purgeRequested", &w->flag) &&
+	    h_place(call, ST_NO_SUCH_TABLE, &w->place))
+		resolve(w, drop_resolved);
+}
+
+/* ------------------------------------------------------------------ rename */
+
+static void renamed(void *ctx, const struct pg_tabular_result *res)
+{
+	struct table_work *w = ctx;
+	if (res->err.st != ST_OK) {
+		fail(w, &res->err);
+		return;
+	}
+	jdoc_free(w->rename.doc);
+	call_reply_status(w->call, 204);
+}
+
+static void table_rename(struct call *own_call)
+{
+	struct call *call = own_call;
+	struct table_work *w = work_new(call);
+	struct err err = {0};
+	if (!w)
+		return;
+	if (rb_rename_parse(call->body, &call->arena, &w->rename, &err) != ST_OK) {
+		call_reply_err(call, &err);
+		return;
+	}
+	/* The document lives until the answer: the places borrow from it. */
+	struct jdoc *doc = w->rename.doc;
+	if (!h_place_of(call, &w->rename.source, &w->place) ||
+	    !h_place_of(call, &w->rename.destination, &w->to)) {
+		jdoc_free(doc);
+		return;
+	}
+	started(w,
+		pg_tabular_rename(bind_cat(call->app), w->place.ns, w->place.name, w->to.ns,
+				  w->to.name, PG_TABULAR_TABLE, renamed, w, &err),
+		&err);
+}
+
+void h_table_routes(struct route_table *t)
+{
+	route_set(t, ROUTE_table_list, table_list);
+	route_set(t, ROUTE_table_load, table_load);
+	route_set(t, ROUTE_table_exists, table_exists);
+	route_set(t, ROUTE_table_metrics, table_metrics);
+	route_set(t, ROUTE_table_drop, table_drop);
+	route_set(t, ROUTE_table_rename, table_rename);
+}
