@@ -471,7 +471,62 @@ void finish_status(struct core *c, struct request *r)
 	finish_pending(c, r, x);
 }
 
+static bool lease_ok(const struct txn *x, const struct rpc_lease *l)
+{
+	return x && x->state != TXN_NEW &&
+	       digest_eq_secret(l->lease_token, (struct bytes){x->token.b, sizeof x->token.b});
+}
+
+struct renewal {
+	struct request *r;
+	struct txn *x;
+};
+
+static void heartbeat_reply(struct core *c, struct request *r);
+
+static void renewed(struct core *c, void *ctx, const struct event *ev)
+{
+	struct renewal *k = ctx;
+	struct request *r = k->r;
+	struct txn *x = k->x;
+	const struct sql_result *q = ev->u.done.sql;
+	if (!q->lost && !core_sql_clean_failure(q) && q->item.st == ST_OK && q->item.has_row)
+		x->row.expires_pg_ms = q->item.row.expires_pg_ms;
+	txn_let(x);
+	base_free(k);
+	if (--r->stats > 0)
+		return;
+	if (!r->answered)
+		heartbeat_reply(c, r);
+	request_let(r);
+}
+
+/* A repeated Begin renews an open row's time to live; that is all a heartbeat does. A sealed
+ * transaction waits for Commit until its last renewal runs out. */
 void finish_heartbeat(struct core *c, struct request *r)
+{
+	const struct rpc_heartbeat *m = r->in.u.heartbeat;
+	request_hold(r);
+	r->stats = 1;
+	for (size_t i = 0; i < m->n_items; i++) {
+		struct txn *x = txn_find(c, (struct txn_id){m->items[i].txn_id});
+		if (!lease_ok(x, &m->items[i]) || x->state != TXN_OPEN)
+			continue;
+		struct renewal *k = base_calloc(1, sizeof *k);
+		*k = (struct renewal){r, x};
+		txn_hold(x);
+		r->stats++;
+		struct effect *e = core_emit(c, FX_SQL, renewed, k);
+		e->u.sql.kind = SQL_TXN_BEGIN;
+		e->u.sql.u.begin = &x->row;
+	}
+	if (--r->stats == 0) {
+		heartbeat_reply(c, r);
+		request_let(r);
+	}
+}
+
+static void heartbeat_reply(struct core *c, struct request *r)
 {
 	const struct rpc_heartbeat *m = r->in.u.heartbeat;
 	struct rpc_heartbeat_reply *out = arena_calloc(&r->arena, 1, sizeof *out);
@@ -490,8 +545,7 @@ void finish_heartbeat(struct core *c, struct request *r)
 		if (!x || x->state == TXN_NEW) {
 			err_set(&err, ST_TXN_UNKNOWN, "txn_id",
 				"not open here; ask for its status");
-		} else if (!digest_eq_secret(m->items[i].lease_token,
-					     (struct bytes){x->token.b, sizeof x->token.b})) {
+		} else if (!lease_ok(x, &m->items[i])) {
 			err_set(&err, ST_TOKEN_MISMATCH, "lease_token",
 				"the token is not this transaction's");
 		} else {
