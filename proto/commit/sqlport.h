@@ -156,7 +156,9 @@ struct batch_row {
  *              publish. CREATED with the head (its name empty).
  * TABLE_DROP   no head with table and incarnation -> REFUSED; else the head and name go, OPEN and
  *              SEALED transactions of the table become ABORTED (batch_no 0), their staged paths and
- *              all ledger rows of the table with epoch >= 0 are queued, free purge paths too.
+ *              all ledger rows of the table with epoch >= 0 are queued; free purge paths too,
+ *              except those beneath the location of another table or view, which come back as
+ *              `paths`.
  * CLEAN_CLAIM  first queues leftovers of the table: staged by final or unknown transactions; ledger
  *              rows whose epoch is below the head's, or whose head is gone; ledger rows of creates
  *              (epoch -1) older than the grace. Then at most max paths, oldest first: queued for at
@@ -390,7 +392,7 @@ struct sql_result {
 	const struct table_id *tables; /* RECOVER */
 	size_t n_tables;
 	struct digest secret;     /* RECOVER */
-	const struct strv *paths; /* CLEAN_CLAIM */
+	const struct strv *paths; /* CLEAN_CLAIM; TABLE_DROP: what a purge left alone */
 	size_t n_paths;
 };
 

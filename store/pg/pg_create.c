@@ -69,13 +69,27 @@ void pg_create_args(const struct sql_effect *fx, struct pgargs *a)
 	pgargs_texts(a, c->objects, c->n_objects);
 }
 
-bool pg_create_result(const struct sql_effect *fx, const struct pgres *res, struct sql_result *ret)
+static bool kept_paths(struct pgrow *r, struct arena *arena, struct sql_result *ret)
+{
+	struct pgrow_array_view a = pgrow_array(r, 2);
+	struct strv *v = arena_calloc(arena, a.n + 1, sizeof *v);
+	if (!v)
+		return false;
+	for (size_t i = 0; i < a.n; i++)
+		v[i] = bytes_strv(pgrow_array_next(&a));
+	ret->paths = v;
+	ret->n_paths = a.n;
+	return !a.bad && !r->bad;
+}
+
+bool pg_create_result(const struct sql_effect *fx, const struct pgres *res, struct arena *arena,
+		      struct sql_result *ret)
 {
 	struct pgrow r = {.res = res};
 	ret->pg_ms = pgrow_i64(&r, 0);
 	if (fx->kind == SQL_TABLE_DROP) {
 		ret->verdict = pgrow_bool(&r, 1) ? SQL_APPLIED : SQL_REFUSED;
-		return !r.bad;
+		return kept_paths(&r, arena, ret);
 	}
 	int32_t v = pgrow_i32(&r, 1);
 	if (v < SQL_CREATED || v > SQL_CREATE_LOCATION_LIVE)

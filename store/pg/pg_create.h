@@ -7,6 +7,6 @@
 MUST_CHECK enum status pg_create_check(const struct sql_effect *fx, struct err *err);
 void pg_create_args(const struct sql_effect *fx, struct pgargs *args);
 MUST_CHECK bool pg_create_result(const struct sql_effect *fx, const struct pgres *res,
-				 struct sql_result *ret);
+				 struct arena *arena, struct sql_result *ret);
 
 #endif

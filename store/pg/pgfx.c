@@ -117,7 +117,7 @@ static bool decode(struct call *call, const struct pgres *rows, struct arena *ar
 		return pg_object_result(fx, rows, arena, rets);
 	case SQL_TABLE_CREATE:
 	case SQL_TABLE_DROP:
-		return pg_create_result(fx, rows, rets);
+		return pg_create_result(fx, rows, arena, rets);
 	default:
 		return pg_head_result(fx, rows, arena, rets);
 	}

@@ -351,14 +351,22 @@ static void create_and_drop(struct pgtest *t, struct admin *a)
 	pgtest_run(t, &e, &r);
 	EXPECT(r.r.item.st == ST_TABLE_GONE);
 
-	struct strv purge[1] = {STRV("/w/t3/purged.parquet")};
+	/* Beneath this table, beneath one inside it, and beside one whose name begins alike. */
+	struct strv purge[3] = {STRV("/w/t3/purged.parquet"), STRV("/w/t3/in/data/1.parquet"),
+				STRV("/w/t3/inner/2.parquet")};
+	admin_script(a, "INSERT INTO frazil.tabular (table_id, namespace_id, name, kind, location)"
+			" SELECT gen_random_uuid(), namespace_id, 'in', 1, '/w/t3/in/'"
+			" FROM frazil.namespace WHERE name = 'ns2'");
 	e = (struct sql_effect){.kind = SQL_TABLE_DROP,
-				.u.drop = {m.table, m.incarnation, true, purge, 1}};
+				.u.drop = {m.table, m.incarnation, true, purge, 3}};
 	pgtest_run(t, &e, &r);
-	EXPECT(r.r.verdict == SQL_REFUSED); /* the old incarnation */
+	EXPECT(r.r.verdict == SQL_REFUSED && r.r.n_paths == 0); /* the old incarnation */
 	e.u.drop.incarnation = n.incarnation;
 	pgtest_run(t, &e, &r);
-	EXPECT(r.r.verdict == SQL_APPLIED);
+	EXPECT(r.r.verdict == SQL_APPLIED && r.r.n_paths == 1);
+	EXPECT(!strcmp(r.path, "/w/t3/in/data/1.parquet"));
+	EXPECT(admin_i64(a, "SELECT count(*) FROM frazil.object WHERE path LIKE '/w/t3/in%'"
+			    " AND state = 2") == 1);
 	EXPECT(admin_i64(a, "SELECT count(*) FROM frazil.object WHERE path LIKE '/w/t3/purged%'"
 			    " AND state = 2") == 1);
 	e = (struct sql_effect){.kind = SQL_HEAD_READ, .u.table = m.table};
