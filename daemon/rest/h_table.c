@@ -252,8 +252,13 @@ static void table_drop(struct call *own_call)
 static void renamed(void *ctx, const struct pg_tabular_result *res)
 {
 	struct table_work *w = ctx;
-	if (res->err.st != ST_OK) {
-		fail(w, &res->err);
+	struct err err = res->err;
+	if (err.st == ST_ALREADY_EXISTS)
+		err_set(&err, ST_ALREADY_EXISTS, "", "Cannot rename %s to %s. %s already exists",
+			w->place.dotted, w->to.dotted,
+			res->taken_by == PG_TABULAR_VIEW ? "View" : "Table");
+	if (err.st != ST_OK) {
+		fail(w, &err);
 		return;
 	}
 	jdoc_free(w->rename.doc);
