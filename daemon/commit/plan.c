@@ -214,10 +214,19 @@ static enum status check_read(const struct plan *p, const struct plan_txn *t,
 
 /* ------------------------------------------------------------------ lanes */
 
-static struct plan_lane *lane_for(struct plan *p, int ref, struct plan_txn *t, int rank)
+/* The newest lane, if the transaction may join it: a lane with frozen changes takes nobody. */
+static struct plan_lane *open_lane(struct plan *p, int ref, const struct plan_txn *t)
 {
 	struct plan_lane *last = p->n_lanes ? &p->lanes[p->n_lanes - 1] : NULL;
-	if (last && last->ref == ref && last->rank == rank && !last->n_summary && !t->n_summary)
+	bool joins = last && !last->changes && last->ref == ref && last->rank == rank_of(t) &&
+		     !last->n_summary && !t->n_summary;
+	return joins ? last : NULL;
+}
+
+static struct plan_lane *lane_for(struct plan *p, int ref, struct plan_txn *t, int rank)
+{
+	struct plan_lane *last = open_lane(p, ref, t);
+	if (last)
 		return last;
 	struct plan_lane *lane = &p->lanes[p->n_lanes++];
 	*lane = (struct plan_lane){
@@ -354,16 +363,17 @@ static enum cache_answer decide_all(struct plan *p, const struct plan_in *in, si
 				if (t->wish != PLAN_COMMIT || t->refused.st != ST_OK ||
 				    rank_of(t) != rank || ref_index(p, t->ref) != (int)ref)
 					continue;
+				/* What this one deletes must not get into the vectors of a
+				 * lane that it does not join: that lane is frozen first. */
 				size_t before = p->n_lanes;
+				if (before > 0 && !open_lane(p, (int)ref, t) &&
+				    !p->lanes[before - 1].changes &&
+				    !close_lane(p, &p->lanes[before - 1], (int)before - 1))
+					return CACHE_FAIL;
 				enum cache_answer ans =
 					decide(p, in, &batch, t, (int)ref, c, needs, err);
 				if (ans != CACHE_HAVE)
 					return ans;
-				/* A lane is frozen when the next one opens. */
-				if (p->n_lanes > before && before > 0 &&
-				    !p->lanes[before - 1].changes &&
-				    !close_lane(p, &p->lanes[before - 1], (int)before - 1))
-					return CACHE_FAIL;
 			}
 	if (p->n_lanes && !p->lanes[p->n_lanes - 1].changes &&
 	    !close_lane(p, &p->lanes[p->n_lanes - 1], (int)p->n_lanes - 1))

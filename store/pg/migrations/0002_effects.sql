@@ -417,7 +417,9 @@ BEGIN
 	ON CONFLICT (path) DO UPDATE SET epoch = greatest(o.epoch, excluded.epoch)
 		WHERE o.state = 1 AND o.owner = p_batch;
 	GET DIAGNOSTICS v_n = ROW_COUNT;
-	IF v_n <> cardinality(p_path) THEN
+	-- Sent, lost, sent again and published: the first one arrives after its rows have left.
+	IF v_n <> cardinality(p_path)
+			OR EXISTS (SELECT FROM frazil.batch b WHERE b.batch = p_batch) THEN
 		RAISE EXCEPTION 'a new object name is in use' USING ERRCODE = 'FZ002';
 	END IF;
 	RETURN true;

@@ -1,0 +1,990 @@
+/* PostgreSQL as the core sees it: rows, guards, row locks, statements that are executed late or
+ * whose answer is lost. A statement takes its locks one by one in a fixed order, waits where it
+ * must, holds them for a while, and then judges and writes at one instant: while it holds the locks
+ * nobody changes what it judges, and plain reads see what is committed. */
+#include "tests/sim/world.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+static const char *const kind_names[] = {
+	"recover",      "head_read",  "head_bump",   "queue_read", "batch_look",
+	"txn_begin",    "txn_stage",  "txn_seal",    "txn_once",   "txn_request",
+	"txn_end",      "txn_read",   "ledger",      "publish",    "unledger",
+	"table_create", "table_drop", "clean_claim", "clean_done", "horizon",
+};
+
+/* ------------------------------------------------------------------ rows */
+
+struct head_row *pg_head(struct world *w, struct table_id table)
+{
+	for (size_t i = 0; i < w->pg.n_heads; i++)
+		if (uuid_eq(w->pg.heads[i].table.u, table.u))
+			return &w->pg.heads[i];
+	return NULL;
+}
+
+struct m_txn *pg_txn(struct world *w, struct txn_id id)
+{
+	for (size_t i = 0; i < w->pg.n_txns; i++)
+		if (uuid_eq(w->pg.txns[i]->r.txn.u, id.u))
+			return w->pg.txns[i];
+	return NULL;
+}
+
+struct batch_row *pg_batch(struct world *w, struct table_id table, int64_t incarnation,
+			   int64_t batch_no)
+{
+	for (size_t i = 0; i < w->pg.n_batches; i++) {
+		struct batch_row *b = w->pg.batches[i];
+		if (b->batch_no == batch_no && b->incarnation == incarnation &&
+		    uuid_eq(b->table.u, table.u))
+			return b;
+	}
+	return NULL;
+}
+
+static struct batch_row *batch_by_id(struct world *w, struct batch_id id)
+{
+	for (size_t i = 0; i < w->pg.n_batches; i++)
+		if (uuid_eq(w->pg.batches[i]->batch.u, id.u))
+			return w->pg.batches[i];
+	return NULL;
+}
+
+struct m_obj *pg_obj(struct world *w, struct strv path)
+{
+	for (size_t i = w->pg.n_objs; i-- > 0;)
+		if (strv_eq(w->pg.objs[i].path, path))
+			return &w->pg.objs[i];
+	return NULL;
+}
+
+static void obj_remove(struct world *w, struct m_obj *o)
+{
+	*o = w->pg.objs[--w->pg.n_objs];
+}
+
+static void obj_add(struct world *w, struct m_obj o)
+{
+	struct pg *p = &w->pg;
+	p->objs = world_grow(w, p->objs, &p->cap_objs, p->n_objs + 1, sizeof *p->objs);
+	p->objs[p->n_objs++] = o;
+}
+
+static struct m_txn *txn_add(struct world *w, const struct txn_row *row)
+{
+	struct pg *p = &w->pg;
+	struct m_txn *t = world_alloc(w, sizeof *t);
+	t->r = *row;
+	t->r.created_pg_ms = world_pg_ms(w);
+	t->r.expires_pg_ms = t->r.created_pg_ms + t->r.ttl_ms;
+	p->txns = world_grow(w, p->txns, &p->cap_txns, p->n_txns + 1, sizeof *p->txns);
+	p->txns[p->n_txns++] = t;
+	return t;
+}
+
+/* ------------------------------------------------------------------ copies of what was sent */
+
+static struct strv *copy_paths(struct world *w, const struct strv *v, size_t n)
+{
+	struct strv *out = world_alloc(w, (n ? n : 1) * sizeof *out);
+	for (size_t i = 0; i < n; i++)
+		out[i] = world_strv(w, v[i]);
+	return out;
+}
+
+static void copy_txn_row(struct world *w, struct txn_row *r)
+{
+	r->ref = world_strv(w, r->ref);
+	r->principal = world_strv(w, r->principal);
+	r->begin = world_copy(w, r->begin);
+	r->seal = world_copy(w, r->seal);
+	r->summary = world_copy(w, r->summary);
+}
+
+static void copy_stage(struct world *w, struct sql_stage_item *s)
+{
+	s->row.fragment_id = world_strv(w, s->row.fragment_id);
+	s->row.payload = world_copy(w, s->row.payload);
+	s->paths = copy_paths(w, s->paths, s->n_paths);
+}
+
+static void copy_batch(struct world *w, struct batch_row *b)
+{
+	void *v = world_alloc(w, (b->n_txns + 1) * sizeof *b->txns);
+	if (b->n_txns)
+		memcpy(v, b->txns, b->n_txns * sizeof *b->txns);
+	b->txns = v;
+	v = world_alloc(w, b->n_txns + 1);
+	if (b->n_txns)
+		memcpy(v, b->txn_states, b->n_txns);
+	b->txn_states = v;
+	v = world_alloc(w, (b->n_snapshots + 1) * sizeof *b->snapshots);
+	if (b->n_snapshots)
+		memcpy(v, b->snapshots, b->n_snapshots * sizeof *b->snapshots);
+	b->snapshots = v;
+	b->outcomes = world_copy(w, b->outcomes);
+	b->metadata_location = world_strv(w, b->metadata_location);
+}
+
+#define COPY_OF(w, p)                                                                              \
+	({                                                                                         \
+		__typeof__(*(p)) *copy_ = world_alloc(w, sizeof *copy_);                           \
+		*copy_ = *(p);                                                                     \
+		copy_;                                                                             \
+	})
+
+static void copy_effect(struct world *w, struct sql_effect *e)
+{
+	switch (e->kind) {
+	case SQL_TXN_BEGIN: {
+		struct txn_row *r = world_alloc(w, sizeof *r);
+		*r = *e->u.begin;
+		copy_txn_row(w, r);
+		e->u.begin = r;
+		return;
+	}
+	case SQL_TXN_STAGE: {
+		struct sql_stage_item *s = world_alloc(w, sizeof *s);
+		*s = *e->u.stage;
+		copy_stage(w, s);
+		e->u.stage = s;
+		return;
+	}
+	case SQL_TXN_SEAL: {
+		struct sql_seal_item *s = world_alloc(w, sizeof *s);
+		*s = *e->u.seal;
+		s->seal = world_copy(w, s->seal);
+		s->summary = world_copy(w, s->summary);
+		e->u.seal = s;
+		return;
+	}
+	case SQL_TXN_ONCE: {
+		struct sql_once_item *o = world_alloc(w, sizeof *o);
+		*o = *e->u.once;
+		copy_txn_row(w, &o->row);
+		struct sql_stage_item *v = world_alloc(w, (o->n_stages + 1) * sizeof *v);
+		for (size_t i = 0; i < o->n_stages; i++) {
+			v[i] = o->stages[i];
+			copy_stage(w, &v[i]);
+		}
+		o->stages = v;
+		e->u.once = o;
+		return;
+	}
+	case SQL_TXN_REQUEST: {
+		struct sql_request_item *r = world_alloc(w, sizeof *r);
+		*r = *e->u.request;
+		r->summary = world_copy(w, r->summary);
+		e->u.request = r;
+		return;
+	}
+	case SQL_LEDGER:
+		e->u.ledger.paths = copy_paths(w, e->u.ledger.paths, e->u.ledger.n_paths);
+		return;
+	case SQL_PUBLISH: {
+		struct sql_publish *p = world_alloc(w, sizeof *p);
+		*p = *e->u.publish;
+		copy_batch(w, &p->row);
+		p->objects = copy_paths(w, p->objects, p->n_objects);
+		p->expired_metadata = copy_paths(w, p->expired_metadata, p->n_expired_metadata);
+		e->u.publish = p;
+		return;
+	}
+	case SQL_TABLE_CREATE: {
+		struct sql_table_create *k = world_alloc(w, sizeof *k);
+		*k = *e->u.create;
+		copy_batch(w, &k->row);
+		k->name = world_strv(w, k->name);
+		k->objects = copy_paths(w, k->objects, k->n_objects);
+		e->u.create = k;
+		return;
+	}
+	case SQL_TABLE_DROP:
+		e->u.drop.purge_paths =
+			copy_paths(w, e->u.drop.purge_paths, e->u.drop.n_purge_paths);
+		return;
+	default:
+		return;
+	}
+}
+
+/* ------------------------------------------------------------------ transactions */
+
+static void result_row(struct sql_item_result *it, const struct m_txn *t)
+{
+	it->has_row = true;
+	it->row = t->r;
+}
+
+static void queue_staged(struct world *w, struct txn_id id)
+{
+	for (size_t i = 0; i < w->pg.n_objs; i++)
+		if (w->pg.objs[i].state == OBJ_STAGED && uuid_eq(w->pg.objs[i].owner, id.u))
+			w->pg.objs[i].state = OBJ_QUEUED;
+}
+
+static void extend(struct world *w, struct m_txn *t)
+{
+	int64_t to = world_pg_ms(w) + t->r.ttl_ms;
+	if (t->r.state == TXN_DB_OPEN && t->r.expires_pg_ms < to)
+		t->r.expires_pg_ms = to;
+}
+
+/* The row of a Begin; NULL with a refusal in *it. */
+static struct m_txn *begin_row(struct world *w, const struct txn_row *r, struct sql_item_result *it,
+			       bool *ret_fresh)
+{
+	struct m_txn *t = pg_txn(w, r->txn);
+	*ret_fresh = false;
+	if (t) {
+		if (!uuid_eq(t->r.table.u, r->table.u) || !strv_eq(t->r.principal, r->principal) ||
+		    !digest_eq(&t->r.params, &r->params)) {
+			it->st = ST_DIGEST_CONFLICT;
+			return NULL;
+		}
+		return t;
+	}
+	struct head_row *h = pg_head(w, r->table);
+	if (!h || h->incarnation != r->incarnation) {
+		it->st = ST_TABLE_GONE;
+		return NULL;
+	}
+	if (uuid_v7_ms(r->txn.u) > world_pg_ms(w) + 600000) {
+		it->st = ST_CLOCK_SKEW;
+		return NULL;
+	}
+	*ret_fresh = true;
+	return txn_add(w, r);
+}
+
+static void do_begin(struct world *w, const struct txn_row *r, struct sql_item_result *it)
+{
+	bool fresh;
+	struct m_txn *t = begin_row(w, r, it, &fresh);
+	if (!t)
+		return;
+	if (fresh)
+		t->r.state = TXN_DB_OPEN;
+	else
+		extend(w, t);
+	result_row(it, t);
+}
+
+/* false: a path is in the way. */
+static bool stage_paths(struct world *w, struct m_txn *t, const struct sql_stage_item *s,
+			struct sql_item_result *it)
+{
+	for (size_t i = 0; i < s->n_paths; i++) {
+		struct m_obj *o = pg_obj(w, s->paths[i]);
+		if (!o || o->state == OBJ_QUEUED)
+			continue;
+		const struct m_txn *owner = pg_txn(w, (struct txn_id){o->owner});
+		bool other = o->state == OBJ_STAGED && !uuid_eq(o->owner, t->r.txn.u) && owner &&
+			     owner->r.state <= TXN_DB_SEALED;
+		if (o->state == OBJ_CLAIMED || o->state == OBJ_LEDGER || other) {
+			it->st = o->state == OBJ_CLAIMED ? ST_PATH_CONDEMNED : ST_DUPLICATE_PATH;
+			it->path = o->path;
+			return false;
+		}
+	}
+	for (size_t i = 0; i < s->n_paths; i++) {
+		struct m_obj *o = pg_obj(w, s->paths[i]);
+		if (o)
+			obj_remove(w, o);
+		obj_add(w, (struct m_obj){.path = s->paths[i],
+					  .table = t->r.table,
+					  .owner = t->r.txn.u,
+					  .state = OBJ_STAGED});
+	}
+	return true;
+}
+
+static const struct fragment_row *frag_of(const struct m_txn *t, const struct fragment_row *f)
+{
+	for (size_t i = 0; i < t->n_frags; i++)
+		if (t->frags[i].attempt == f->attempt &&
+		    strv_eq(t->frags[i].fragment_id, f->fragment_id))
+			return &t->frags[i];
+	return NULL;
+}
+
+static void frag_add(struct world *w, struct m_txn *t, const struct fragment_row *f)
+{
+	t->frags = world_grow(w, t->frags, &t->cap_frags, t->n_frags + 1, sizeof *t->frags);
+	t->frags[t->n_frags++] = *f;
+}
+
+static void do_stage(struct world *w, const struct sql_stage_item *s, struct sql_item_result *it)
+{
+	struct m_txn *t = pg_txn(w, s->row.txn);
+	if (!t) {
+		it->st = ST_TXN_UNKNOWN;
+		return;
+	}
+	const struct fragment_row *f = frag_of(t, &s->row);
+	if (t->r.state > TXN_DB_SEALED) {
+		it->st = ST_TXN_STATE;
+	} else if (f) {
+		it->st = digest_eq(&f->digest, &s->row.digest) ? ST_OK : ST_DIGEST_CONFLICT;
+	} else if (t->r.state == TXN_DB_SEALED) {
+		it->st = ST_TXN_STATE;
+	} else if (stage_paths(w, t, s, it)) {
+		frag_add(w, t, &s->row);
+		extend(w, t);
+	}
+	result_row(it, t);
+}
+
+static void do_seal(struct world *w, const struct sql_seal_item *s, struct sql_item_result *it)
+{
+	struct m_txn *t = pg_txn(w, s->txn);
+	if (!t) {
+		it->st = ST_TXN_UNKNOWN;
+		return;
+	}
+	if (t->r.has_set_digest) {
+		if (!digest_eq(&t->r.set_digest, &s->set_digest))
+			it->st = ST_DIGEST_CONFLICT;
+	} else if (t->r.state != TXN_DB_OPEN) {
+		it->st = ST_TXN_STATE;
+	} else {
+		extend(w, t);
+		t->r.state = TXN_DB_SEALED;
+		t->r.has_set_digest = true;
+		t->r.set_digest = s->set_digest;
+		t->r.seal = s->seal;
+		t->r.commit_requested = s->commit_requested;
+	}
+	result_row(it, t);
+}
+
+static void do_once(struct world *w, const struct sql_once_item *o, struct sql_item_result *it)
+{
+	bool fresh;
+	struct m_txn *t = begin_row(w, &o->row, it, &fresh);
+	if (!t)
+		return;
+	if (!fresh && t->r.has_set_digest) {
+		if (!digest_eq(&t->r.set_digest, &o->row.set_digest))
+			it->st = ST_DIGEST_CONFLICT;
+		result_row(it, t);
+		return;
+	}
+	if (!fresh && t->r.state != TXN_DB_OPEN) {
+		it->st = ST_TXN_STATE;
+		result_row(it, t);
+		return;
+	}
+	for (size_t i = 0; i < o->n_stages; i++)
+		if (!stage_paths(w, t, &o->stages[i], it)) {
+			/* A refused item leaves nothing behind. */
+			for (size_t k = w->pg.n_objs; fresh && k-- > 0;)
+				if (w->pg.objs[k].state == OBJ_STAGED &&
+				    uuid_eq(w->pg.objs[k].owner, t->r.txn.u))
+					obj_remove(w, &w->pg.objs[k]);
+			if (fresh)
+				w->pg.n_txns--;
+			return;
+		}
+	for (size_t i = 0; i < o->n_stages; i++)
+		if (!frag_of(t, &o->stages[i].row))
+			frag_add(w, t, &o->stages[i].row);
+	t->r.state = TXN_DB_SEALED;
+	t->r.commit_requested = true;
+	t->r.has_set_digest = true;
+	t->r.set_digest = o->row.set_digest;
+	t->r.seal = o->row.seal;
+	t->r.summary = o->row.summary;
+	result_row(it, t);
+}
+
+static void do_request(struct world *w, const struct sql_request_item *q,
+		       struct sql_item_result *it)
+{
+	struct m_txn *t = pg_txn(w, q->txn);
+	if (!t) {
+		it->st = ST_TXN_UNKNOWN;
+		return;
+	}
+	if (t->r.state == TXN_DB_SEALED && !t->r.commit_requested) {
+		t->r.commit_requested = true;
+		t->r.summary = q->summary;
+	}
+	if (t->r.state != TXN_DB_SEALED)
+		it->st = ST_TXN_STATE;
+	result_row(it, t);
+}
+
+static void do_end(struct world *w, const struct sql_end_item *e, struct sql_item_result *it)
+{
+	struct m_txn *t = pg_txn(w, e->txn);
+	if (!t) {
+		it->st = ST_TXN_UNKNOWN;
+		return;
+	}
+	if (t->r.state == TXN_DB_OPEN &&
+	    (e->to == TXN_DB_ABORTED || t->r.expires_pg_ms <= world_pg_ms(w))) {
+		t->r.state = e->to;
+		queue_staged(w, e->txn);
+	}
+	if (t->r.state != e->to)
+		it->st = ST_TXN_STATE;
+	result_row(it, t);
+}
+
+static void fill_read(struct world *w, const struct m_txn *t, struct sql_item_result *it)
+{
+	result_row(it, t);
+	if (t->r.state <= TXN_DB_SEALED) {
+		it->fragments = t->frags;
+		it->n_fragments = t->n_frags;
+	} else if (t->r.batch_no) {
+		it->batch = pg_batch(w, t->r.table, t->batch_incarnation, t->r.batch_no);
+	}
+}
+
+static void do_queue_read(struct world *w, struct table_id table, struct sql_result *r)
+{
+	struct sql_item_result *v = world_alloc(w, (w->pg.n_txns + 1) * sizeof *v);
+	for (size_t i = 0; i < w->pg.n_txns; i++) {
+		const struct m_txn *t = w->pg.txns[i];
+		if (t->r.state <= TXN_DB_SEALED && uuid_eq(t->r.table.u, table.u))
+			fill_read(w, t, &v[r->n_items++]);
+	}
+	r->items = v;
+}
+
+/* ------------------------------------------------------------------ the decision */
+
+static bool guard(struct world *w, const struct sql_publish *p, struct head_row *h)
+{
+	const struct batch_row *b = &p->row;
+	if (!h || h->incarnation != b->incarnation)
+		return false;
+	if (h->epoch != b->epoch && !MUTANT("guard-epoch"))
+		return false;
+	if (h->version != b->base_version && !MUTANT("guard-version"))
+		return false;
+	for (size_t i = 0; i < b->n_txns; i++) {
+		const struct m_txn *t = pg_txn(w, b->txns[i]);
+		if (MUTANT("guard-sealed"))
+			continue;
+		if (!t || t->r.state != TXN_DB_SEALED)
+			return false;
+	}
+	return true;
+}
+
+/* false: an object of the batch is not in the ledger, which undoes the statement. */
+static bool settle(struct world *w, struct batch_id batch, const struct strv *objects, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct m_obj *o = pg_obj(w, objects[i]);
+		if (!o || o->state != OBJ_LEDGER || !uuid_eq(o->owner, batch.u))
+			return false;
+	}
+	for (size_t i = 0; i < n; i++)
+		obj_remove(w, pg_obj(w, objects[i]));
+	for (size_t i = 0; i < w->pg.n_objs; i++)
+		if (w->pg.objs[i].state == OBJ_LEDGER && uuid_eq(w->pg.objs[i].owner, batch.u))
+			w->pg.objs[i].state = OBJ_QUEUED;
+	return true;
+}
+
+static void batch_add(struct world *w, const struct batch_row *row)
+{
+	struct pg *p = &w->pg;
+	struct batch_row *b = world_alloc(w, sizeof *b);
+	*b = *row;
+	b->created_pg_ms = world_pg_ms(w);
+	p->batches =
+		world_grow(w, p->batches, &p->cap_batches, p->n_batches + 1, sizeof *p->batches);
+	p->batches[p->n_batches++] = b;
+}
+
+static void do_publish(struct world *w, const struct sql_publish *p, struct sql_result *r)
+{
+	struct head_row *h = pg_head(w, p->row.table);
+	r->verdict = SQL_REFUSED;
+	if (!guard(w, p, h))
+		return;
+	if (pg_batch(w, p->row.table, p->row.incarnation, p->row.batch_no) ||
+	    batch_by_id(w, p->row.batch)) {
+		if (!MUTANT("guard-version"))
+			world_fail(w, "batch number %" PRId64 " is used twice", p->row.batch_no);
+		return;
+	}
+	if (!settle(w, p->row.batch, p->objects, p->n_objects)) {
+		err_set(&r->err, ST_INTERNAL, "", "an object of the batch is not in the ledger");
+		return;
+	}
+	h->version++;
+	h->metadata_location = p->row.metadata_location;
+	h->last_batch = p->row.batch_no;
+	h->last_seq = p->last_seq;
+	h->next_row_id = p->next_row_id;
+	for (size_t i = 0; i < p->row.n_txns; i++) {
+		struct m_txn *t = pg_txn(w, p->row.txns[i]);
+		if (!t)
+			continue;
+		t->r.state = p->row.txn_states[i];
+		t->r.batch_no = p->row.batch_no;
+		t->batch_incarnation = p->row.incarnation;
+		if (t->r.state != TXN_DB_COMMITTED) {
+			queue_staged(w, t->r.txn);
+			continue;
+		}
+		for (size_t k = w->pg.n_objs; k-- > 0;)
+			if (w->pg.objs[k].state == OBJ_STAGED &&
+			    uuid_eq(w->pg.objs[k].owner, t->r.txn.u))
+				obj_remove(w, &w->pg.objs[k]);
+	}
+	batch_add(w, &p->row);
+	for (size_t i = 0; i < p->n_expired_metadata; i++)
+		if (!pg_obj(w, p->expired_metadata[i]))
+			obj_add(w, (struct m_obj){.path = p->expired_metadata[i],
+						  .table = p->row.table,
+						  .state = OBJ_QUEUED});
+	r->verdict = SQL_APPLIED;
+	oracle_published(w, &p->row);
+}
+
+static void do_ledger(struct world *w, const struct sql_ledger *l, bool late, struct sql_result *r)
+{
+	const struct head_row *h = pg_head(w, l->table);
+	r->verdict = SQL_REFUSED;
+	if (l->epoch >= 0 && (!h || h->incarnation != l->incarnation || h->epoch != l->epoch) &&
+	    !MUTANT("ledger-guard"))
+		return;
+	/* A statement that was lost and repeated comes after the publish. */
+	if (batch_by_id(w, l->batch)) {
+		err_set(&r->err, ST_INTERNAL, "", "the batch is published");
+		return;
+	}
+	for (size_t i = 0; i < l->n_paths; i++) {
+		struct m_obj *o = pg_obj(w, l->paths[i]);
+		if (o && (o->state != OBJ_LEDGER || !uuid_eq(o->owner, l->batch.u))) {
+			err_set(&r->err, ST_INTERNAL, "", "a new object name is in use");
+			return;
+		}
+	}
+	for (size_t i = 0; i < l->n_paths; i++)
+		if (!pg_obj(w, l->paths[i]))
+			obj_add(w, (struct m_obj){.path = l->paths[i],
+						  .table = l->table,
+						  .owner = l->batch.u,
+						  .epoch = l->epoch,
+						  .late = late,
+						  .state = OBJ_LEDGER});
+	r->verdict = SQL_APPLIED;
+}
+
+static void do_unledger(struct world *w, const struct sql_unledger *u, struct sql_result *r)
+{
+	r->verdict = SQL_REFUSED;
+	if (batch_by_id(w, u->batch) && !MUTANT("unledger-blind"))
+		return;
+	for (size_t i = 0; i < w->pg.n_objs; i++) {
+		struct m_obj *o = &w->pg.objs[i];
+		if (o->state == OBJ_LEDGER && uuid_eq(o->owner, u->batch.u) && o->epoch <= u->epoch)
+			o->state = OBJ_QUEUED;
+	}
+	r->verdict = SQL_APPLIED;
+}
+
+static void do_bump(struct world *w, const struct sql_head_bump *b, struct sql_result *r)
+{
+	struct head_row *h = pg_head(w, b->table);
+	r->verdict = SQL_REFUSED;
+	if (!h || h->incarnation != b->incarnation ||
+	    (h->epoch != b->epoch_read && !MUTANT("bump-guard")))
+		return;
+	h->epoch++;
+	h->holder = b->holder;
+	r->head = *h;
+	r->verdict = SQL_APPLIED;
+}
+
+/* ------------------------------------------------------------------ tables */
+
+static void end_table(struct world *w, struct table_id table)
+{
+	struct pg *p = &w->pg;
+	for (size_t i = 0; i < p->n_txns; i++) {
+		struct m_txn *t = p->txns[i];
+		if (uuid_eq(t->r.table.u, table.u) && t->r.state <= TXN_DB_SEALED) {
+			t->r.state = TXN_DB_ABORTED;
+			queue_staged(w, t->r.txn);
+		}
+	}
+	for (size_t i = 0; i < p->n_objs; i++)
+		if (uuid_eq(p->objs[i].table.u, table.u) && p->objs[i].state == OBJ_LEDGER &&
+		    p->objs[i].epoch >= 0)
+			p->objs[i].state = OBJ_QUEUED;
+	for (size_t i = p->n_heads; i-- > 0;)
+		if (uuid_eq(p->heads[i].table.u, table.u))
+			p->heads[i] = p->heads[--p->n_heads];
+	for (size_t i = p->n_tabs; i-- > 0;)
+		if (uuid_eq(p->tabs[i].table.u, table.u))
+			p->tabs[i] = p->tabs[--p->n_tabs];
+}
+
+static void do_drop(struct world *w, const struct sql_table_drop *d, struct sql_result *r)
+{
+	const struct head_row *h = pg_head(w, d->table);
+	r->verdict = SQL_REFUSED;
+	if (!h || h->incarnation != d->incarnation)
+		return;
+	end_table(w, d->table);
+	for (size_t i = 0; i < d->n_purge_paths; i++)
+		if (!pg_obj(w, d->purge_paths[i]))
+			obj_add(w, (struct m_obj){.path = d->purge_paths[i],
+						  .table = d->table,
+						  .state = OBJ_QUEUED});
+	r->verdict = SQL_APPLIED;
+}
+
+static void do_create(struct world *w, const struct sql_table_create *k, struct sql_result *r)
+{
+	struct pg *p = &w->pg;
+	const struct m_tab *named = NULL;
+	if (batch_by_id(w, k->row.batch)) {
+		r->created = SQL_CREATE_EXISTS;
+		return;
+	}
+	for (size_t i = 0; i < p->n_tabs; i++)
+		if (strv_eq(p->tabs[i].name, k->name))
+			named = &p->tabs[i];
+	if (named && !k->overwrite) {
+		r->created = SQL_CREATE_NAME_TABLE;
+		return;
+	}
+	if ((!named || !uuid_eq(named->table.u, k->table.u)) && pg_head(w, k->table)) {
+		r->created = SQL_CREATE_UUID_LIVE;
+		return;
+	}
+	if (!settle(w, k->row.batch, k->objects, k->n_objects)) {
+		err_set(&r->err, ST_INTERNAL, "", "an object of the batch is not in the ledger");
+		return;
+	}
+	if (named)
+		end_table(w, named->table);
+	struct batch_row b = k->row;
+	b.incarnation = ++p->incarnation;
+	batch_add(w, &b);
+	p->tabs = world_grow(w, p->tabs, &p->cap_tabs, p->n_tabs + 1, sizeof *p->tabs);
+	p->tabs[p->n_tabs++] = (struct m_tab){k->name, k->table};
+	p->heads = world_grow(w, p->heads, &p->cap_heads, p->n_heads + 1, sizeof *p->heads);
+	p->heads[p->n_heads++] = (struct head_row){.table = k->table,
+						   .incarnation = b.incarnation,
+						   .epoch = 1,
+						   .holder = k->holder,
+						   .version = b.base_version + 1,
+						   .metadata_location = b.metadata_location,
+						   .last_batch = 1,
+						   .last_seq = k->last_seq,
+						   .next_row_id = k->next_row_id,
+						   .name = k->name};
+	r->created = SQL_CREATED;
+	r->head = p->heads[p->n_heads - 1];
+	oracle_published(w, &b);
+}
+
+static void do_recover(struct world *w, struct sql_result *r)
+{
+	struct pg *p = &w->pg;
+	struct table_id *v = world_alloc(w, (p->n_heads + 1) * sizeof *v);
+	for (size_t i = 0; i < p->n_heads; i++) {
+		bool any = false;
+		for (size_t k = 0; k < p->n_txns; k++)
+			any |= p->txns[k]->r.state <= TXN_DB_SEALED &&
+			       uuid_eq(p->txns[k]->r.table.u, p->heads[i].table.u);
+		if (any)
+			v[r->n_tables++] = p->heads[i].table;
+	}
+	r->tables = v;
+	r->secret = p->secret;
+}
+
+/* ------------------------------------------------------------------ statements */
+
+static void execute(struct world *w, struct flight *fl)
+{
+	const struct sql_effect *e = &fl->e.u.sql;
+	struct sql_result *r = &fl->res;
+	r->kind = e->kind;
+	r->sent = true;
+	fl->executed = true;
+	switch (e->kind) {
+	case SQL_RECOVER:
+		do_recover(w, r);
+		break;
+	case SQL_HEAD_READ: {
+		const struct head_row *h = pg_head(w, e->u.table);
+		r->found = h != NULL;
+		if (h)
+			r->head = *h;
+		break;
+	}
+	case SQL_HEAD_BUMP:
+		do_bump(w, &e->u.bump, r);
+		break;
+	case SQL_QUEUE_READ:
+		do_queue_read(w, e->u.table, r);
+		break;
+	case SQL_BATCH_LOOK:
+		r->batch = batch_by_id(w, e->u.look.batch);
+		r->found = r->batch != NULL;
+		break;
+	case SQL_TXN_BEGIN:
+		do_begin(w, e->u.begin, &r->item);
+		break;
+	case SQL_TXN_STAGE:
+		do_stage(w, e->u.stage, &r->item);
+		break;
+	case SQL_TXN_SEAL:
+		do_seal(w, e->u.seal, &r->item);
+		break;
+	case SQL_TXN_ONCE:
+		do_once(w, e->u.once, &r->item);
+		break;
+	case SQL_TXN_REQUEST:
+		do_request(w, e->u.request, &r->item);
+		break;
+	case SQL_TXN_END:
+		do_end(w, &e->u.end, &r->item);
+		break;
+	case SQL_TXN_READ: {
+		const struct m_txn *t = pg_txn(w, e->u.txn);
+		if (t)
+			fill_read(w, t, &r->item);
+		else
+			r->item.st = ST_TXN_UNKNOWN;
+		break;
+	}
+	case SQL_LEDGER:
+		do_ledger(w, &e->u.ledger, fl->completed, r);
+		break;
+	case SQL_PUBLISH:
+		do_publish(w, e->u.publish, r);
+		break;
+	case SQL_UNLEDGER:
+		do_unledger(w, &e->u.unledger, r);
+		break;
+	case SQL_TABLE_CREATE:
+		do_create(w, e->u.create, r);
+		break;
+	case SQL_TABLE_DROP:
+		do_drop(w, &e->u.drop, r);
+		break;
+	default:
+		r->verdict = SQL_APPLIED;
+	}
+	r->pg_ms = world_pg_ms(w);
+	world_trace(w, "sql %s executed: verdict %d st %d found %d created %d err %d",
+		    kind_names[e->kind], (int)r->verdict, (int)r->item.st, r->found,
+		    (int)r->created, (int)r->err.st);
+}
+
+/* ------------------------------------------------------------------ locks */
+
+static struct m_lock *lock_of(struct world *w, struct uuid key)
+{
+	struct pg *p = &w->pg;
+	for (size_t i = 0; i < p->n_locks; i++)
+		if (uuid_eq(p->locks[i].key, key))
+			return &p->locks[i];
+	p->locks = world_grow(w, p->locks, &p->cap_locks, p->n_locks + 1, sizeof *p->locks);
+	p->locks[p->n_locks] = (struct m_lock){.key = key};
+	return &p->locks[p->n_locks++];
+}
+
+static void commit(struct world *w, void *arg);
+
+static void acquire(struct world *w, struct flight *fl)
+{
+	while (fl->n_held < fl->n_locks) {
+		struct m_lock *l = lock_of(w, fl->locks[fl->n_held]);
+		if (l->holder) {
+			if (l->last)
+				l->last->lock_next = fl;
+			else
+				l->first = fl;
+			l->last = fl;
+			fl->lock_next = NULL;
+			return;
+		}
+		l->holder = fl;
+		fl->n_held++;
+	}
+	int64_t hold = fl->n_locks ? world_latency(w, w->conf.sql_us / 2 + 1) : 0;
+	/* A late COMMIT: it has its locks for a long time. */
+	if (fl->n_locks && fl->fate == FATE_LATE)
+		hold += world_below(w, 2000000);
+	world_at(w, hold, commit, fl);
+}
+
+static void release(struct world *w, struct flight *fl)
+{
+	size_t n = fl->n_held;
+	fl->n_held = 0;
+	for (size_t i = 0; i < n; i++) {
+		struct m_lock *l = lock_of(w, fl->locks[i]);
+		l->holder = NULL;
+		struct flight *next = l->first;
+		if (!next)
+			continue;
+		l->first = next->lock_next;
+		if (!l->first)
+			l->last = NULL;
+		acquire(w, next);
+	}
+}
+
+static void answer(struct world *w, void *arg)
+{
+	struct flight *fl = arg;
+	struct event ev = {.u.done.sql = &fl->res};
+	world_complete(w, fl, &ev);
+}
+
+static void commit(struct world *w, void *arg)
+{
+	struct flight *fl = arg;
+	execute(w, fl);
+	release(w, fl);
+	if (!fl->completed && (fl->fate == FATE_OK))
+		world_at(w, world_latency(w, w->conf.sql_us / 4 + 1), answer, fl);
+}
+
+static void arrive(struct world *w, void *arg)
+{
+	struct flight *fl = arg;
+	if (fl->completed && fl->fate == FATE_LOST_BEFORE)
+		return; /* went down with its daemon */
+	if (fl->orphaned) {
+		fl->orphaned = false;
+		world_at(w, world_below(w, 2000000), arrive, fl);
+		return;
+	}
+	acquire(w, fl);
+}
+
+static int by_uuid(const void *a, const void *b)
+{
+	return uuid_cmp(*(const struct uuid *)a, *(const struct uuid *)b);
+}
+
+static void find_locks(struct world *w, struct flight *fl)
+{
+	const struct sql_effect *e = &fl->e.u.sql;
+	size_t n = e->kind == SQL_PUBLISH ? e->u.publish->row.n_txns : 0;
+	fl->locks = world_alloc(w, (n + 1) * sizeof *fl->locks);
+	switch (e->kind) {
+	case SQL_HEAD_BUMP:
+		fl->locks[fl->n_locks++] = e->u.bump.table.u;
+		return;
+	case SQL_LEDGER:
+		if (e->u.ledger.epoch >= 0)
+			fl->locks[fl->n_locks++] = e->u.ledger.table.u;
+		return;
+	case SQL_UNLEDGER:
+		fl->locks[fl->n_locks++] = e->u.unledger.table.u;
+		return;
+	case SQL_TABLE_DROP:
+		fl->locks[fl->n_locks++] = e->u.drop.table.u;
+		return;
+	case SQL_TXN_BEGIN:
+		fl->locks[fl->n_locks++] = e->u.begin->txn.u;
+		return;
+	case SQL_TXN_STAGE:
+		fl->locks[fl->n_locks++] = e->u.stage->row.txn.u;
+		return;
+	case SQL_TXN_SEAL:
+		fl->locks[fl->n_locks++] = e->u.seal->txn.u;
+		return;
+	case SQL_TXN_ONCE:
+		fl->locks[fl->n_locks++] = e->u.once->row.txn.u;
+		return;
+	case SQL_TXN_REQUEST:
+		fl->locks[fl->n_locks++] = e->u.request->txn.u;
+		return;
+	case SQL_TXN_END:
+		fl->locks[fl->n_locks++] = e->u.end.txn.u;
+		return;
+	case SQL_PUBLISH:
+		fl->locks[fl->n_locks++] = e->u.publish->row.table.u;
+		for (size_t i = 0; i < n; i++)
+			fl->locks[fl->n_locks++] = e->u.publish->row.txns[i].u;
+		/* The head first, then the transactions in key order. */
+		qsort(fl->locks + 1, n, sizeof *fl->locks, by_uuid);
+		return;
+	default:
+		return;
+	}
+}
+
+static void fail_reply(struct world *w, void *arg)
+{
+	struct flight *fl = arg;
+	struct sql_result r = {.kind = fl->e.u.sql.kind, .pg_ms = 0};
+	r.sent = fl->fate != FATE_UNSENT;
+	r.lost = fl->fate >= FATE_LOST_BEFORE;
+	if (fl->fate == FATE_ERROR)
+		err_set(&r.err, ST_UNAVAILABLE, "", "the server answered with an error");
+	if (fl->fate == FATE_UNSENT)
+		err_set(&r.err, ST_UNAVAILABLE, "", "no connection");
+	world_trace(w, "sql %s fate %d", kind_names[r.kind], (int)fl->fate);
+	struct event ev = {.u.done.sql = &r};
+	world_complete(w, fl, &ev);
+}
+
+static enum fate draw_fate(struct world *w)
+{
+	const struct faults *f = &w->conf.f;
+	if (world_fault(w, f->sql_unsent))
+		return FATE_UNSENT;
+	if (world_fault(w, f->sql_error))
+		return FATE_ERROR;
+	if (world_fault(w, f->sql_lost_before))
+		return FATE_LOST_BEFORE;
+	if (world_fault(w, f->sql_lost_after))
+		return FATE_LOST_AFTER;
+	if (world_fault(w, f->sql_late))
+		return FATE_LATE;
+	return FATE_OK;
+}
+
+void pg_submit(struct world *w, struct flight *fl)
+{
+	copy_effect(w, &fl->e.u.sql);
+	fl->fate = draw_fate(w);
+	find_locks(w, fl);
+	int64_t travel = world_latency(w, w->conf.sql_us);
+	bool executes = fl->fate == FATE_OK || fl->fate >= FATE_LOST_AFTER;
+	if (fl->fate == FATE_LATE && world_chance(w, 500))
+		world_at(w, travel + world_below(w, 2000000), arrive, fl);
+	else if (executes)
+		world_at(w, travel, arrive, fl);
+	if (fl->fate != FATE_OK)
+		world_at(w, world_latency(w, w->conf.sql_us * 2), fail_reply, fl);
+}
+
+void pg_orphan(struct world *w, struct flight *fl)
+{
+	/* What has not arrived yet arrives late, or never. */
+	if (fl->executed || fl->fate != FATE_OK)
+		return;
+	int dice = world_below(w, 3);
+	if (fl->n_held == 0 && dice == 0)
+		fl->fate = FATE_LOST_BEFORE;
+	else if (dice == 1)
+		fl->orphaned = true;
+}
+
+void pg_init(struct world *w)
+{
+	world_bytes(w, w->pg.secret.b, sizeof w->pg.secret.b);
+}

@@ -1,0 +1,273 @@
+/* REST clients: load the table, write a snapshot of their own, commit it, start over on a conflict.
+ */
+#include "daemon/commit/lineage.h"
+#include "daemon/commit/rewrite.h"
+#include "daemon/commit/tally.h"
+#include "proto/dv/dv_blob.h"
+#include "proto/dv/puffin.h"
+#include "proto/iceberg/requirement.h"
+#include "proto/iceberg/update.h"
+#include "tests/sim/actors.h"
+
+#define MAX_BYTES ((size_t)64 << 20)
+
+struct client {
+	int number;
+};
+
+struct attempt {
+	struct intent *in; /* NULL: a property change */
+};
+
+struct draft {
+	struct world *w;
+	struct metadata *m;
+	struct intent *in;
+	struct encode_in ein;
+	struct encode_out *out;
+	struct rewrite rw;
+	struct tally tally;
+	struct manifest_file row;
+};
+
+static void again(struct world *w, void *arg);
+
+static bool draft_append(struct draft *d)
+{
+	struct world *w = d->w;
+	struct intent *in = d->in;
+	struct err err = {0};
+	struct content_file f = content_file_empty();
+	struct tuple none = {NULL, 0};
+	in->files = world_alloc(w, sizeof *in->files);
+	in->records = world_alloc(w, sizeof *in->records);
+	f.path = actors_data_file(w, metadata_location(d->m), 333);
+	f.format = STRV("PARQUET");
+	f.file_size = 333;
+	f.record_count = 1 + world_below(w, 30);
+	f.partition = none;
+	if (w->conf.partitioned) {
+		f.partition.v = world_alloc(w, sizeof *f.partition.v);
+		f.partition.v[0] = VALUE_NULL;
+		f.partition.n = 1;
+	}
+	in->files[0] = f.path;
+	in->records[0] = f.record_count;
+	in->n_files = 1;
+	struct manifest_entry e = {.status = ENTRY_ADDED,
+				   .snapshot_id = in->snapshot_id,
+				   .seq = SEQ_NONE,
+				   .file_seq = SEQ_NONE,
+				   .file = f};
+	const struct manifest_entry *v[] = {&e};
+	struct bytes file;
+	return tally_add(&d->tally, &e.file) && rewrite_manifest(&d->rw, MANIFEST_DATA, 0, NULL, v,
+								 1, &d->row, &file, &err) == ST_OK;
+}
+
+/* Deletes rows of a file that has no vector yet. */
+static bool draft_delete(struct draft *d, const struct scan *s)
+{
+	struct world *w = d->w;
+	struct intent *in = d->in;
+	const struct scan_file *f = &s->files[world_below(w, (int)s->n)];
+	struct err err = {0};
+	if (f->dv || f->records < 2)
+		return false;
+	struct bitmap64 *set = bitmap64_new();
+	ASSERT(bitmap64_add(set, (uint64_t)world_below(w, (int)f->records), &err) == ST_OK);
+	in->deletes = world_alloc(w, sizeof *in->deletes);
+	in->deletes[0] = (struct intent_delete){.path = f->path, .positions = set};
+	in->n_deletes = 1;
+	in->dead = true;
+	struct buf blob, file;
+	buf_init(&blob, MAX_BYTES);
+	buf_init(&file, MAX_BYTES);
+	int64_t offset = 0;
+	struct puffin_writer pw;
+	ASSERT(dv_blob_encode(set, &blob, &err) == ST_OK);
+	puffin_begin(&pw, &file);
+	ASSERT(puffin_add_vector(&pw, buf_bytes(&blob), f->path, 1, &offset, &err) == ST_OK);
+	ASSERT(puffin_finish(&pw, STRV("somebody"), &err) == ST_OK);
+	puffin_writer_fini(&pw);
+	struct manifest_entry *e = world_alloc(w, sizeof *e);
+	*e = (struct manifest_entry){.status = ENTRY_ADDED,
+				     .snapshot_id = in->snapshot_id,
+				     .seq = SEQ_NONE,
+				     .file_seq = SEQ_NONE,
+				     .file = content_file_empty()};
+	e->file.content = CONTENT_POSITION_DELETES;
+	e->file.path = world_printf(w, "%.*s/data/dv-%06d.puffin",
+				    STRV_ARG(metadata_location(d->m)), w->actors->files++);
+	e->file.format = STRV("PUFFIN");
+	e->file.spec_id = f->spec_id;
+	e->file.partition = f->partition;
+	e->file.record_count = 1;
+	e->file.file_size = (int64_t)file.n;
+	e->file.referenced_data_file = f->path;
+	e->file.content_offset = offset;
+	e->file.content_size = (int64_t)blob.n;
+	store_put(w, e->file.path, buf_bytes(&file), 0);
+	buf_fini(&blob);
+	buf_fini(&file);
+	const struct manifest_entry *v[] = {e};
+	struct bytes bytes;
+	return tally_add(&d->tally, &e->file) &&
+	       rewrite_manifest(&d->rw, MANIFEST_DELETES, f->spec_id, NULL, v, 1, &d->row, &bytes,
+				&err) == ST_OK;
+}
+
+/* Writes list and manifests; the snapshot lives until the end of the run. */
+static struct snapshot *draft_snapshot(struct draft *d)
+{
+	struct world *w = d->w;
+	struct metadata *m = d->m;
+	const struct snapshot *head = metadata_current_snapshot(m);
+	struct err err = {0};
+	struct snapshot *s = world_alloc(w, sizeof *s);
+	struct mlist *old = head ? store_list(w, head->manifest_list) : NULL;
+	size_t n = old ? old->l.n : 0;
+	struct manifest_file *rows = world_alloc(w, (n + 1) * sizeof *rows);
+	struct mview **views = world_alloc(w, (n + 1) * sizeof(struct mview *));
+	for (size_t i = 0; i < n; i++)
+		rows[i] = old->l.rows[i];
+	rows[n++] = d->row;
+	int64_t first = metadata_next_row_id(m), next = first;
+	ASSERT(lineage_assign(rows, views, n, &next, &err) == ST_OK);
+	struct manifest_list_params p = {.format_version = 3,
+					 .snapshot_id = d->in->snapshot_id,
+					 .parent_snapshot_id =
+						 head ? head->snapshot_id : SNAPSHOT_NONE,
+					 .seq = d->rw.seq,
+					 .first_row_id = first,
+					 .codec = CODEC_DEFLATE};
+	struct buf b;
+	buf_init(&b, MAX_BYTES);
+	ASSERT(manifest_list_write(&p, rows, n, &b, &err) == ST_OK);
+	struct strv path = world_printf(w, "%.*s/metadata/snap-c%06d.avro",
+					STRV_ARG(metadata_location(m)), w->actors->files++);
+	store_put(w, path, buf_bytes(&b), 0);
+	buf_fini(&b);
+	mlist_unref(old);
+	for (size_t i = 0; i < d->out->n_objects; i++)
+		store_put(w, d->out->objects[i].path, d->out->objects[i].data, 0);
+	*s = (struct snapshot){.snapshot_id = d->in->snapshot_id,
+			       .parent_id = head ? head->snapshot_id : SNAPSHOT_NONE,
+			       .sequence_number = d->rw.seq,
+			       .timestamp_ms = world_pg_ms(w),
+			       .schema_id = metadata_current_schema_id(m),
+			       .first_row_id = first,
+			       .added_rows = next - first,
+			       .manifest_list = path,
+			       .operation = tally_operation(&d->tally)};
+	if (head && s->timestamp_ms < head->timestamp_ms)
+		s->timestamp_ms = head->timestamp_ms;
+	ASSERT(tally_summary(&d->tally, head, NULL, 0, &s->summary, &s->n_summary));
+	return s;
+}
+
+static void send(struct world *w, struct table_id table, int64_t incarnation,
+		 const struct metadata *m, struct snapshot *s, struct intent *in)
+{
+	struct requirement *req = world_alloc(w, 2 * sizeof *req);
+	struct update *up = world_alloc(w, 2 * sizeof *up);
+	struct event ev = {.kind = EV_TABLE_COMMIT};
+	size_t n = 0;
+	ASSERT(metadata_uuid(m, &req[0].uuid));
+	req[0].kind = REQUIREMENT_TABLE_UUID;
+	if (s) {
+		req[1] = (struct requirement){.kind = REQUIREMENT_REF_SNAPSHOT_ID,
+					      .ref = STRV("main"),
+					      .snapshot_id = s->parent_id};
+		up[n++] = (struct update){.kind = UPDATE_ADD_SNAPSHOT, .u.snapshot = s};
+		up[n++] = (struct update){
+			.kind = UPDATE_SET_SNAPSHOT_REF,
+			.u.ref = {.name = STRV("main"), .snapshot_id = s->snapshot_id}};
+	} else {
+		struct strv_pair *pair = world_alloc(w, sizeof *pair);
+		*pair = (struct strv_pair){STRV("comment"),
+					   world_printf(w, "c%d", world_below(w, 1000))};
+		up[n].kind = UPDATE_SET_PROPERTIES;
+		up[n].u.properties.v = pair;
+		up[n++].u.properties.n = 1;
+	}
+	ev.u.req.table = table;
+	ev.u.req.incarnation = incarnation;
+	ev.u.req.u.commit_table.requirements = req;
+	ev.u.req.u.commit_table.n_requirements = s ? 2 : 1;
+	ev.u.req.u.commit_table.updates = up;
+	ev.u.req.u.commit_table.n_updates = n;
+	struct attempt *a = world_alloc(w, sizeof *a);
+	a->in = in;
+	actors_send(w, REQ_REST, NULL, a, &ev);
+}
+
+static void commit_once(struct world *w, struct table_id table, int64_t incarnation)
+{
+	struct metadata *m = store_metadata(w, pg_head(w, table)->metadata_location);
+	const struct snapshot *head = metadata_current_snapshot(m);
+	struct err err = {0};
+	if (world_chance(w, 200)) {
+		send(w, table, incarnation, m, NULL, NULL);
+		metadata_unref(m);
+		return;
+	}
+	struct draft d = {.w = w, .m = m};
+	d.in = world_alloc(w, sizeof *d.in);
+	d.in->snapshot_id = (int64_t)(world_random(w) >> 2) + 1;
+	uint8_t r[16];
+	world_bytes(w, r, sizeof r);
+	d.ein = (struct encode_in){.commit_uuid = uuid_v4(r), .max_bytes = MAX_BYTES};
+	d.out = encode_out_new(MAX_BYTES);
+	tally_init(&d.tally, &w->mem);
+	ASSERT(rewrite_init(&d.rw, &d.ein, d.out, m, &err) == ST_OK);
+	d.rw.snapshot_id = d.in->snapshot_id;
+	d.rw.seq = metadata_last_sequence_number(m) + 1;
+	const struct scan *s = head ? oracle_scan(w, table, m, head) : NULL;
+	bool deletes = w->conf.deletes && s && s->n && world_chance(w, 400);
+	if (deletes ? draft_delete(&d, s) : draft_append(&d)) {
+		struct snapshot *sn = draft_snapshot(&d);
+		oracle_intend(w, d.in);
+		send(w, table, incarnation, m, sn, d.in);
+	}
+	encode_out_free(d.out);
+	metadata_unref(m);
+}
+
+void rest_reply(struct world *w, struct req *r, const struct reply *reply)
+{
+	struct attempt *a = r->arg;
+	if (reply->kind == REPLY_COMMITTED) {
+		if (a->in && !a->in->done)
+			world_fail(w, "a client was told of a commit that is not published");
+		return;
+	}
+	if (status_info(reply->err.st)->http == 503)
+		world_fail(w, "a commit route answered 503");
+	if (status_info(reply->err.st)->effect == EFFECT_CLEAN && a->in) {
+		if (a->in->done)
+			world_fail(w, "a client was told that a published commit had failed: %s",
+				   status_info(reply->err.st)->name);
+		a->in->refused = true;
+	}
+}
+
+static void again(struct world *w, void *arg)
+{
+	struct table_id table;
+	int64_t incarnation;
+	if (w->calm)
+		return;
+	if (actors_table(w, world_below(w, w->conf.tables), &table, &incarnation))
+		commit_once(w, table, incarnation);
+	world_at(w, 20000 + world_below(w, 600000), again, arg);
+}
+
+void rest_start(struct world *w)
+{
+	for (int i = 0; i < w->conf.rest_clients; i++) {
+		struct client *c = world_alloc(w, sizeof *c);
+		c->number = i;
+		world_at(w, 100000 + world_below(w, 500000), again, c);
+	}
+}

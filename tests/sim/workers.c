@@ -1,0 +1,514 @@
+/* Workers: transactions step by step or in one message, repeated until the answer is certain, given
+ * up, aborted, with messages out of turn and with wrong tokens. */
+#include <inttypes.h>
+
+#include "proto/dv/dv_blob.h"
+#include "proto/rpc/msg.h"
+#include "tests/sim/actors.h"
+
+struct worker {
+	int number;
+	struct world *w;
+};
+
+struct job {
+	struct worker *worker;
+	struct intent *in;
+	struct table_id table;
+	int64_t incarnation;
+	struct rpc_begin begin;
+	struct rpc_fragment *frags;
+	size_t n_frags, staged;
+	bool once, unknown, over, aborting;
+	struct bytes token;
+	enum ev_kind step;
+	int tries;
+	uint64_t current; /* request whose answer counts */
+};
+
+static void next_job(struct world *w, void *arg);
+static void go(struct world *w, void *arg);
+
+/* ------------------------------------------------------------------ what to commit */
+
+static struct bitmap64 *some_rows(struct world *w, const struct scan_file *f)
+{
+	struct bitmap64 *set = bitmap64_new();
+	struct err err;
+	int n = 1 + world_below(w, 4);
+	if (world_chance(w, 100))
+		n = (int)f->records; /* all that are left */
+	for (int i = 0; i < n; i++) {
+		uint64_t pos = n == (int)f->records ? (uint64_t)i
+						    : (uint64_t)world_below(w, (int)f->records);
+		ASSERT(bitmap64_add(set, pos, &err) == ST_OK);
+	}
+	return set;
+}
+
+static void add_delete(struct world *w, struct job *j, const struct scan_file *f,
+		       struct rpc_fragment *frag)
+{
+	struct intent *in = j->in;
+	for (size_t i = 0; i < in->n_deletes; i++)
+		if (strv_eq(in->deletes[i].path, f->path))
+			return;
+	struct bitmap64 *all = some_rows(w, f), *fresh = bitmap64_clone(all);
+	if (f->dv)
+		bitmap64_subtract(fresh, f->dv);
+	struct buf b;
+	struct err err;
+	buf_init(&b, (size_t)1 << 20);
+	ASSERT(dv_blob_encode(all, &b, &err) == ST_OK);
+	struct rpc_delete_vector *d = &frag->deletes[frag->n_deletes++];
+	*d = (struct rpc_delete_vector){.data_file = f->path,
+					.vector = world_copy(w, buf_bytes(&b)),
+					.cardinality = (int64_t)bitmap64_cardinality(all)};
+	d->provenance = j->begin.kind == RPC_KIND_DELETE && world_chance(w, 500)
+				? RPC_PROVENANCE_DEAD
+				: RPC_PROVENANCE_ABSENT;
+	buf_fini(&b);
+	bitmap64_free(all);
+	in->deletes[in->n_deletes++] = (struct intent_delete){.path = f->path, .positions = fresh};
+}
+
+/* The snapshot that the worker has read, and rows of it to delete. false: there is nothing. */
+static bool plan_deletes(struct world *w, struct job *j, struct metadata *m)
+{
+	const struct snapshot *s = metadata_current_snapshot(m);
+	for (int back = world_chance(w, 400) ? world_below(w, 6) : 0; s && back > 0; back--)
+		s = metadata_parent(m, s) ? metadata_parent(m, s) : s;
+	if (!s)
+		return false;
+	const struct scan *scan = oracle_scan(w, j->table, m, s);
+	if (scan->n == 0)
+		return false;
+	j->begin.has_read_snapshot_id = true;
+	j->begin.read_snapshot_id = s->snapshot_id;
+	/* Preferably the same few files, so that workers meet. */
+	int n = 1 + world_below(w, 2);
+	j->frags[0].deletes = world_alloc(w, 4 * sizeof *j->frags[0].deletes);
+	for (int i = 0; i < n; i++) {
+		int range = world_chance(w, 600) ? 3 : (int)scan->n;
+		int at = world_below(w, range < (int)scan->n ? range : (int)scan->n);
+		add_delete(w, j, &scan->files[at], &j->frags[0]);
+	}
+	return true;
+}
+
+static void add_file(struct world *w, struct job *j, struct rpc_fragment *f, struct strv location)
+{
+	struct intent *in = j->in;
+	int64_t records = 1 + world_below(w, 20), size = 100 + world_below(w, 1000);
+	struct strv path;
+	bool bad = !w->calm && world_chance(w, 15);
+	if (bad && in->n_files == 0 && world_chance(w, 300) && w->actors->files > 1) {
+		/* Somebody else's path. */
+		path = world_printf(w, "%.*s/data/f-%06d.parquet", STRV_ARG(location),
+				    world_below(w, w->actors->files));
+		if (store_find(w, path))
+			store_find(w, path)->restaged = true;
+	} else {
+		path = actors_data_file(w, location, bad && world_chance(w, 500) ? -1 : size);
+		if (bad)
+			size++;
+	}
+	in->sabotaged |= bad;
+	struct rpc_data_file *d = &f->data_files[f->n_data_files++];
+	*d = (struct rpc_data_file){.path = path,
+				    .format = STRV("PARQUET"),
+				    .record_count = records,
+				    .file_size = size,
+				    .new_row_count = records};
+	if (w->conf.partitioned) {
+		struct rpc_partition_value *v = world_alloc(w, sizeof *v);
+		uint8_t *b = world_alloc(w, 4);
+		put_u32le(b, (uint32_t)world_below(w, 3));
+		v->field_id = 1000;
+		v->has_value = !world_chance(w, 100);
+		v->value = (struct bytes){b, 4};
+		d->partition = v;
+		d->n_partition = 1;
+	}
+	in->files[in->n_files] = path;
+	in->records[in->n_files++] = records;
+}
+
+static struct job *new_job(struct world *w, struct worker *worker)
+{
+	struct job *j = world_alloc(w, sizeof *j);
+	struct intent *in = world_alloc(w, sizeof *in);
+	int slot = world_below(w, w->conf.tables);
+	j->worker = worker;
+	j->in = in;
+	j->current = UINT64_MAX;
+	if (!actors_table(w, slot, &j->table, &j->incarnation))
+		return NULL;
+	const struct head_row *h = pg_head(w, j->table);
+	struct metadata *m = store_metadata(w, h->metadata_location);
+	struct strv location = world_strv(w, metadata_location(m));
+	uint8_t r[10];
+	world_bytes(w, r, sizeof r);
+	in->txn.u = uuid_v7(world_pg_ms(w) - world_below(w, 1000), r);
+	in->snapshot_id = SNAPSHOT_NONE;
+	struct strv *ns = world_alloc(w, sizeof *ns);
+	ns[0] = STRV("ns");
+	j->begin = (struct rpc_begin){.txn_id = in->txn.u,
+				      .namespace = ns,
+				      .n_namespace = 1,
+				      .table = w->actors->tables[slot].name,
+				      .ref = STRV("main"),
+				      .kind = RPC_KIND_APPEND,
+				      .ordered = world_chance(w, 100),
+				      .ttl_ms = w->conf.ttl_ms};
+	j->n_frags = 1 + (size_t)world_below(w, 3);
+	j->frags = world_alloc(w, j->n_frags * sizeof *j->frags);
+	in->files = world_alloc(w, 16 * sizeof *in->files);
+	in->records = world_alloc(w, 16 * sizeof *in->records);
+	in->deletes = world_alloc(w, 8 * sizeof *in->deletes);
+	int dice = world_below(w, 10);
+	if (w->conf.deletes && dice < 6) {
+		j->begin.kind = dice < 4 ? RPC_KIND_DELETE : RPC_KIND_ROW_DELTA;
+		in->dead = dice < 4;
+		if (!plan_deletes(w, j, m)) {
+			j->begin.kind = RPC_KIND_APPEND;
+			in->dead = false;
+		}
+	}
+	metadata_unref(m);
+	if (j->begin.kind == RPC_KIND_DELETE)
+		j->n_frags = 1;
+	for (size_t i = 0; i < j->n_frags; i++) {
+		struct rpc_fragment *f = &j->frags[i];
+		f->fragment_id = world_printf(w, "task-%zu", i);
+		f->attempt = world_below(w, 2);
+		int files = j->begin.kind == RPC_KIND_DELETE ? 0 : 1 + world_below(w, 2);
+		f->data_files = world_alloc(w, 4 * sizeof *f->data_files);
+		for (int k = 0; k < files; k++)
+			add_file(w, j, f, location);
+		ASSERT(msg_fragment_digest(f, &f->digest));
+	}
+	j->once = world_chance(w, 500);
+	j->step = j->once ? EV_COMMIT_ONCE : EV_BEGIN;
+	oracle_intend(w, in);
+	struct actors *a = w->actors;
+	a->jobs = world_grow(w, a->jobs, &a->cap_jobs, a->n_jobs + 1, sizeof(struct job *));
+	a->jobs[a->n_jobs++] = j;
+	a->open_jobs++;
+	return j;
+}
+
+/* ------------------------------------------------------------------ messages */
+
+static void fill(struct world *w, struct job *j, enum ev_kind kind, struct bytes token,
+		 struct event *ev)
+{
+	*ev = (struct event){.kind = kind};
+	struct ev_request *r = &ev->u.req;
+	r->table = j->table;
+	r->incarnation = j->incarnation;
+	struct uuid id = j->in->txn.u;
+	switch (kind) {
+	case EV_BEGIN:
+		r->u.begin = &j->begin;
+		return;
+	case EV_STAGE: {
+		struct rpc_stage *m = world_alloc(w, sizeof *m);
+		size_t at = j->staged < j->n_frags ? j->staged : j->n_frags - 1;
+		*m = (struct rpc_stage){id, token, j->frags[at]};
+		r->u.stage = m;
+		return;
+	}
+	case EV_SEAL: {
+		struct rpc_seal *m = world_alloc(w, sizeof *m);
+		struct rpc_fragment_ref *refs = world_alloc(w, j->n_frags * sizeof *refs);
+		for (size_t i = 0; i < j->n_frags; i++)
+			refs[i] = (struct rpc_fragment_ref){
+				j->frags[i].fragment_id, j->frags[i].attempt, j->frags[i].digest};
+		*m = (struct rpc_seal){.txn_id = id,
+				       .lease_token = token,
+				       .fragments = refs,
+				       .n_fragments = j->n_frags,
+				       .expected_files = (int64_t)j->in->n_files,
+				       .expected_rows = RPC_EXPECTED_NONE,
+				       .expected_deleted = RPC_EXPECTED_NONE};
+		r->u.seal = m;
+		return;
+	}
+	case EV_COMMIT: {
+		struct rpc_commit *m = world_alloc(w, sizeof *m);
+		*m = (struct rpc_commit){.txn_id = id, .lease_token = token};
+		r->u.commit = m;
+		return;
+	}
+	case EV_ABORT: {
+		struct rpc_abort *m = world_alloc(w, sizeof *m);
+		*m = (struct rpc_abort){.txn_id = id, .lease_token = token};
+		r->u.abort = m;
+		return;
+	}
+	case EV_STATUS: {
+		struct rpc_status *m = world_alloc(w, sizeof *m);
+		m->txn_id = id;
+		r->u.status = m;
+		return;
+	}
+	case EV_HEARTBEAT: {
+		struct rpc_heartbeat *m = world_alloc(w, sizeof *m);
+		m->items = world_alloc(w, sizeof *m->items);
+		m->items[0] = (struct rpc_lease){id, token};
+		m->n_items = 1;
+		r->u.heartbeat = m;
+		return;
+	}
+	case EV_COMMIT_ONCE: {
+		struct rpc_commit_once *m = world_alloc(w, sizeof *m);
+		*m = (struct rpc_commit_once){
+			.begin = j->begin, .fragments = j->frags, .n_fragments = j->n_frags};
+		r->u.once = m;
+		return;
+	}
+	default:
+		ASSERT_NEVER("not a worker's message");
+	}
+}
+
+static void finish(struct world *w, struct job *j)
+{
+	if (j->over)
+		return;
+	j->over = true;
+	w->actors->open_jobs--;
+	world_at(w, 1000 + world_below(w, 100000), next_job, j->worker);
+}
+
+static void again_later(struct world *w, struct job *j)
+{
+	j->current = UINT64_MAX;
+	world_at(w, 5000 + world_below(w, 100000), go, j);
+}
+
+static void timed_out(struct world *w, void *arg)
+{
+	struct job *j = ((void **)arg)[0];
+	uint64_t id = *(uint64_t *)((void **)arg)[1];
+	if (j->over || j->current != id)
+		return;
+	j->unknown = true;
+	again_later(w, j);
+}
+
+static void out_of_turn(struct world *w, void *arg)
+{
+	struct job *j = arg;
+	static const enum ev_kind kinds[] = {EV_BEGIN, EV_STAGE, EV_SEAL, EV_STATUS};
+	struct event ev;
+	if (w->calm)
+		return;
+	if (j->once) {
+		fill(w, j, world_chance(w, 500) ? EV_STATUS : EV_COMMIT_ONCE, j->token, &ev);
+		j->unknown = true;
+		actors_send(w, REQ_ECHO, j, NULL, &ev);
+		return;
+	}
+	if (world_chance(w, 300) && j->token.p) {
+		uint8_t *bad = world_alloc(w, j->token.n);
+		memcpy(bad, j->token.p, j->token.n);
+		bad[0] ^= 1;
+		static const enum ev_kind probes[] = {EV_STAGE, EV_SEAL, EV_COMMIT, EV_ABORT};
+		fill(w, j, probes[world_below(w, 4)], (struct bytes){bad, j->token.n}, &ev);
+		actors_send(w, REQ_PROBE, j, NULL, &ev);
+		return;
+	}
+	enum ev_kind k = kinds[world_below(w, 4)];
+	if (!j->token.p && k != EV_STATUS)
+		k = EV_BEGIN;
+	fill(w, j, k, j->token, &ev);
+	actors_send(w, REQ_ECHO, j, NULL, &ev);
+}
+
+static void go(struct world *w, void *arg)
+{
+	struct job *j = arg;
+	struct event ev;
+	if (j->over || j->current != UINT64_MAX)
+		return;
+	if (!w->calm && world_chance(w, w->conf.f.give_up)) {
+		finish(w, j);
+		return;
+	}
+	if (++j->tries > 400) {
+		if (w->calm && j->tries > 2000)
+			world_fail(w, "a client does not get an answer");
+	}
+	enum ev_kind kind = j->step;
+	if (j->unknown && world_chance(w, 300))
+		kind = EV_STATUS;
+	if (!w->calm && j->token.p && kind != EV_STATUS && world_chance(w, 20)) {
+		j->aborting = true;
+		j->step = kind = EV_ABORT;
+	}
+	fill(w, j, kind, j->token, &ev);
+	struct actors *a = w->actors;
+	j->current = a->n_reqs;
+	void **pair = world_alloc(w, 2 * sizeof(void *));
+	uint64_t *id = world_alloc(w, sizeof *id);
+	*id = j->current;
+	pair[0] = j;
+	pair[1] = id;
+	actors_send(w, REQ_STEP, j, NULL, &ev);
+	world_at(w, w->conf.client_timeout_us, timed_out, pair);
+	if (!w->calm && world_chance(w, 100))
+		world_at(w, world_below(w, 50000), out_of_turn, j);
+	if (!w->calm && j->token.p && world_chance(w, 50)) {
+		fill(w, j, EV_HEARTBEAT, j->token, &ev);
+		actors_send(w, REQ_BEAT, j, NULL, &ev);
+	}
+}
+
+/* ------------------------------------------------------------------ answers */
+
+static void on_outcome(struct world *w, struct job *j, const struct rpc_outcome *o)
+{
+	oracle_told(w, j->in->txn, o);
+	if (o->state != RPC_STATE_OPEN && o->state != RPC_STATE_SEALED) {
+		finish(w, j);
+		return;
+	}
+	if (!j->once && !j->aborting)
+		j->step = o->state == RPC_STATE_SEALED         ? EV_COMMIT
+			  : j->token.p && j->step == EV_COMMIT ? EV_SEAL
+							       : j->step;
+	again_later(w, j);
+}
+
+static void on_error(struct world *w, struct job *j, enum ev_kind kind, const struct err *err)
+{
+	const struct status_info *info = status_info(err->st);
+	if (err->st == ST_TOKEN_MISMATCH)
+		world_fail(w, "the right token was refused");
+	if (info->effect == EFFECT_UNKNOWN)
+		j->unknown = true;
+	if (info->retry == RETRY_SAME || info->retry == RETRY_LATER) {
+		again_later(w, j);
+		return;
+	}
+	if (err->st == ST_TXN_UNKNOWN && kind == EV_STATUS) {
+		/* Not begun, or not yet: only the same message again makes that certain. */
+		j->unknown = false;
+		if (!j->token.p)
+			again_later(w, j);
+		else
+			finish(w, j);
+		return;
+	}
+	if (err->st == ST_TXN_STATE) {
+		/* Somebody, or an earlier message of ours, was faster. */
+		j->unknown = true;
+		j->step = kind == EV_STATUS ? j->step : kind;
+		again_later(w, j);
+		if (!j->once && kind == EV_STAGE)
+			j->step = EV_SEAL;
+		return;
+	}
+	if (j->in->decided && kind == EV_COMMIT_ONCE)
+		world_fail(w, "a decided transaction was refused as if it had not been: %s",
+			   info->name);
+	/* Refused for good. */
+	if (j->token.p && !j->aborting && world_chance(w, 700)) {
+		j->aborting = true;
+		j->step = EV_ABORT;
+		again_later(w, j);
+		return;
+	}
+	finish(w, j);
+}
+
+static void on_step(struct world *w, struct job *j, enum ev_kind kind, const struct reply *reply)
+{
+	j->current = UINT64_MAX;
+	if (reply->kind == REPLY_ERR) {
+		on_error(w, j, kind, &reply->err);
+		return;
+	}
+	switch (kind) {
+	case EV_BEGIN: {
+		const struct rpc_begin_reply *m = reply->msg;
+		if (j->token.p && !bytes_eq(j->token, m->lease_token))
+			world_fail(w, "a repeated Begin got another token");
+		j->token = world_copy(w, m->lease_token);
+		j->step = EV_STAGE;
+		break;
+	}
+	case EV_STAGE:
+		if (++j->staged >= j->n_frags)
+			j->step = EV_SEAL;
+		break;
+	case EV_SEAL:
+		j->step = EV_COMMIT;
+		break;
+	default:
+		on_outcome(w, j, reply->msg);
+		return;
+	}
+	j->unknown = false;
+	world_at(w, 500 + world_below(w, 20000), go, j);
+}
+
+void workers_reply(struct world *w, struct req *r, uint64_t id, const struct reply *reply)
+{
+	struct job *j = r->job;
+	bool outcome = r->kind == EV_COMMIT || r->kind == EV_COMMIT_ONCE || r->kind == EV_STATUS ||
+		       r->kind == EV_ABORT;
+	if (r->use == REQ_PROBE) {
+		if (reply->kind == REPLY_RPC)
+			world_fail(w, "a wrong token was accepted by message %d", (int)r->kind);
+		return;
+	}
+	if (r->use == REQ_BEAT)
+		return;
+	if (r->use == REQ_STEP && !j->over && j->current == id) {
+		on_step(w, j, r->kind, reply);
+		return;
+	}
+	/* Late, or out of turn. */
+	if (reply->kind == REPLY_RPC && outcome)
+		oracle_told(w, j->in->txn, reply->msg);
+	if (reply->kind == REPLY_RPC && r->kind == EV_BEGIN && j->token.p) {
+		const struct rpc_begin_reply *m = reply->msg;
+		if (!bytes_eq(j->token, m->lease_token))
+			world_fail(w, "a repeated Begin got another token");
+	}
+}
+
+static void next_job(struct world *w, void *arg)
+{
+	if (w->calm)
+		return;
+	struct job *j = new_job(w, arg);
+	if (j)
+		go(w, j);
+	else
+		world_at(w, 50000, next_job, arg);
+}
+
+void workers_start(struct world *w)
+{
+	for (int i = 0; i < w->conf.workers; i++) {
+		struct worker *k = world_alloc(w, sizeof *k);
+		*k = (struct worker){i, w};
+		world_at(w, world_below(w, 200000), next_job, k);
+	}
+}
+
+void actors_check_done(struct world *w)
+{
+	for (size_t i = 0; i < w->actors->n_jobs; i++) {
+		const struct job *j = w->actors->jobs[i];
+		if (!j->over)
+			world_fail(w, "a client still waits: step %d after %d tries", (int)j->step,
+				   j->tries);
+		if (j->in->decided > 1)
+			world_fail(w, "a transaction was decided twice");
+	}
+}
