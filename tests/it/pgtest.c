@@ -278,6 +278,10 @@ int main(int argc, char **argv)
 		pgtest_storm(&t, (unsigned)ms);
 	else if (!pgtest_failed && !strcmp(argv[2], "restart"))
 		pgtest_restart(&t);
+	else if (!pgtest_failed && !strcmp(argv[2], "old"))
+		pgtest_old(&t);
+	else if (!pgtest_failed && !strcmp(argv[2], "new"))
+		pgtest_new(&t);
 	else if (ms)
 		pgtest_sleep(&t, ms);
 	pgtest_close(&t);

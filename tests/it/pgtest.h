@@ -68,6 +68,8 @@ void pgtest_lost(struct pgtest *t);
 void pgtest_standby(struct pgtest *t);
 void pgtest_storm(struct pgtest *t, unsigned seed);
 void pgtest_restart(struct pgtest *t);
+void pgtest_old(struct pgtest *t);
+void pgtest_new(struct pgtest *t);
 void pgtest_catalog(struct pgtest *t);
 
 #endif

@@ -50,16 +50,21 @@ struct sql_table_create make_create(struct made *m, const char *ns, const char *
 	return c;
 }
 
-void make_table(struct pgtest *t, struct admin *a, struct made *m, const char *ns, const char *name)
+void make_ids(struct made *m, const char *name)
 {
-	struct ran r;
-	(void)a;
-	memset(m, 0, sizeof *m);
 	snprintf(m->name, sizeof m->name, "%s", name);
 	snprintf(m->location, sizeof m->location, "/w/%s", name);
 	snprintf(m->metadata, sizeof m->metadata, "/w/%s/v1.json", name);
 	m->table.u = id_of("table", name, 0);
 	m->holder.u = id_of("daemon", "one", 0);
+}
+
+void make_table(struct pgtest *t, struct admin *a, struct made *m, const char *ns, const char *name)
+{
+	struct ran r;
+	(void)a;
+	memset(m, 0, sizeof *m);
+	make_ids(m, name);
 	m->batch = make_batch_id(m, 1);
 	struct strv object = strv_of(m->metadata);
 	struct sql_effect l = {.kind = SQL_LEDGER,
@@ -84,11 +89,7 @@ void make_table(struct pgtest *t, struct admin *a, struct made *m, const char *n
 void make_shared(struct pgtest *t, struct made *m, const char *name)
 {
 	struct ran r;
-	snprintf(m->name, sizeof m->name, "%s", name);
-	snprintf(m->location, sizeof m->location, "/w/%s", name);
-	snprintf(m->metadata, sizeof m->metadata, "/w/%s/v1.json", name);
-	m->table.u = id_of("table", name, 0);
-	m->holder.u = id_of("daemon", "one", 0);
+	make_ids(m, name);
 	struct sql_table_create c = make_create(m, "ns1", m->name, 1);
 	struct sql_effect e = {.kind = SQL_TABLE_CREATE, .u.create = &c};
 	pgtest_run(t, &e, &r);

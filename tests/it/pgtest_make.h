@@ -18,6 +18,8 @@ void make_catalog(struct admin *a);
 struct sql_table_create make_create(struct made *m, const char *ns, const char *name, int batch);
 void make_table(struct pgtest *t, struct admin *a, struct made *m, const char *ns,
 		const char *name);
+/* The ids and locations that a name stands for. */
+void make_ids(struct made *m, const char *name);
 /* As make_table, or finds the one that another process made. */
 void make_shared(struct pgtest *t, struct made *m, const char *name);
 struct txn_row make_txn(const struct made *m, int number);

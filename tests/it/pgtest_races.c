@@ -461,3 +461,61 @@ void pgtest_restart(struct pgtest *t)
 	EXPECT(applied > 100 && unsent > 0);
 	EXPECT(r[0].r.item.st == ST_OK && !r[0].r.lost);
 }
+
+/* The daemon that had the lock: is stopped after "ready", loses its lock's session, wakes up when
+ * another one has taken over and published. Nothing of it may come through. */
+void pgtest_old(struct pgtest *t)
+{
+	struct admin *a = admin_open(t);
+	struct publishable x;
+	struct ran r;
+	char before[33], after[33];
+	make_catalog(a);
+	make_publishable(t, a, &x, "p4", 1);
+	printf("ready\n");
+	fflush(stdout);
+	pgtest_sleep(t, 1500);
+	admin_dump(a, before);
+	pgtest_run(t, &x.e, &r);
+	EXPECT(r.r.sent && !r.r.lost && r.r.err.st == ST_OK && r.r.verdict == SQL_REFUSED);
+	struct strv fresh = STRV("/w/p4/late.avro");
+	struct sql_effect l = make_ledger(&x.m, 9, 1, &fresh, 1);
+	pgtest_run(t, &l, &r);
+	EXPECT(r.r.verdict == SQL_REFUSED);
+	admin_dump(a, after);
+	EXPECT(!strcmp(before, after));
+	EXPECT(t->fenced == 1);
+	struct sql_effect read = {.kind = SQL_HEAD_READ, .u.table = x.m.table};
+	pgtest_run(t, &read, &r);
+	EXPECT(r.r.head.epoch == 2 && r.r.head.version == 2 && r.r.head.last_batch == 2);
+	admin_close(a);
+}
+
+/* The one that takes over: reads, bumps, publishes. */
+void pgtest_new(struct pgtest *t)
+{
+	struct made m;
+	struct ran r;
+	memset(&m, 0, sizeof m);
+	make_ids(&m, "p4");
+	struct sql_effect read = {.kind = SQL_HEAD_READ, .u.table = m.table};
+	pgtest_run(t, &read, &r);
+	EXPECT(r.r.found && r.r.head.epoch == 1);
+	m.incarnation = r.r.head.incarnation;
+	m.holder.u.b[0] ^= 1;
+	struct sql_effect bump = {.kind = SQL_HEAD_BUMP,
+				  .u.bump = {m.table, m.incarnation, 1, m.holder}};
+	pgtest_run(t, &bump, &r);
+	EXPECT(r.r.verdict == SQL_APPLIED && r.r.head.epoch == 2);
+	EXPECT(uuid_eq(r.r.head.holder.u, m.holder.u));
+	/* What the old one had queued is all there. */
+	struct sql_effect queue = {.kind = SQL_QUEUE_READ, .u.table = m.table};
+	pgtest_run(t, &queue, &r);
+	EXPECT(r.r.n_items == 2 && r.fragments == 2);
+	struct sql_publish p = make_publish(&m, 2, NULL, NULL, 0, NULL, 0);
+	p.row.epoch = 2;
+	p.row.batch.u.b[3] ^= 1;
+	struct sql_effect e = {.kind = SQL_PUBLISH, .u.publish = &p};
+	pgtest_run(t, &e, &r);
+	EXPECT(r.r.verdict == SQL_APPLIED);
+}

@@ -4,6 +4,7 @@ The work is done by build/.../it/pgtest; this starts servers and gets in its way
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -87,6 +88,22 @@ def test_second_daemon_is_a_standby(pgtest, database):
     out = run(pgtest, database, "up")
     assert out.index("state standby") < out.index("state up")
     finish(first)
+
+
+def test_a_stopped_daemon_wakes_up_fenced(pgtest, postgres, database):
+    old = start(pgtest, database, "old")
+    for line in old.stdout:
+        if line.startswith("ready"):
+            break
+    old.send_signal(signal.SIGSTOP)
+    try:
+        ended = sql(postgres, database, "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+                    " WHERE application_name = 'frazild control' AND datname = current_database()")
+        assert ended == "1"
+        run(pgtest, database, "new")
+    finally:
+        old.send_signal(signal.SIGCONT)
+    finish(old)
 
 
 @pytest.mark.parametrize("setting", ["fsync", "full_page_writes", "synchronous_commit"])
