@@ -121,7 +121,8 @@ struct batch_row {
  * TXN_SEAL     first that holds: no row -> TXN_UNKNOWN; has a set digest (whatever its state):
  *              other -> DIGEST_CONFLICT, same -> OK, and when commit_requested is asked, the row is
  *              SEALED and it was not set: set, with summary; not OPEN -> TXN_STATE; else SEALED
- *              with digest, seal, commit_requested, summary if requested, expiry renewed. OK.
+ *              with digest, seal, commit_requested, summary if requested, expiry renewed, and the
+ *              losers that are staged by this transaction queued. OK.
  * TXN_ONCE     as Begin, a new row being SEALED with commit_requested at once. Row there: a set
  *              digest: same -> OK, other -> DIGEST_CONFLICT; not OPEN -> TXN_STATE; a fragment of
  *              the same id and attempt with another digest -> DIGEST_CONFLICT; else it goes on.
@@ -231,6 +232,10 @@ struct sql_seal_item {
 	struct bytes seal;
 	bool commit_requested;
 	struct bytes summary;
+	/* Paths of fragments that are not among the sealed ones and of none that is: nobody can
+	 * commit these files any more. */
+	const struct strv *losers;
+	size_t n_losers;
 };
 
 struct sql_once_item {

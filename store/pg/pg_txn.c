@@ -40,6 +40,8 @@ enum status pg_txn_check(const struct sql_effect *fx, struct err *err)
 		return check_row(fx->u.begin, err);
 	case SQL_TXN_STAGE:
 		return check_stage(fx->u.stage, err);
+	case SQL_TXN_SEAL:
+		return pg_txn_check_paths(fx->u.seal->losers, fx->u.seal->n_losers, err);
 	case SQL_TXN_ONCE:
 		st = check_row(&fx->u.once->row, err);
 		for (size_t i = 0; st == ST_OK && i < fx->u.once->n_stages; i++)
@@ -72,7 +74,10 @@ size_t pg_txn_size(const struct sql_effect *fx)
 	case SQL_TXN_STAGE:
 		return stage_size(fx->u.stage);
 	case SQL_TXN_SEAL:
-		return 128 + fx->u.seal->seal.n + fx->u.seal->summary.n;
+		n = 128 + fx->u.seal->seal.n + fx->u.seal->summary.n;
+		for (size_t i = 0; i < fx->u.seal->n_losers; i++)
+			n += fx->u.seal->losers[i].n + 16;
+		return n;
 	case SQL_TXN_ONCE:
 		n = row_size(&fx->u.once->row);
 		for (size_t i = 0; i < fx->u.once->n_stages; i++)
@@ -218,6 +223,22 @@ static void path_args(const struct sql_effect *const *fx, size_t n, struct pgarg
 	}
 }
 
+static void loser_args(const struct sql_effect *const *fx, size_t n, struct pgargs *a)
+{
+	for (int pass = 0; pass < 2; pass++) {
+		pgargs_array(a, pass == 0 ? PGARGS_INT4 : PGARGS_TEXT);
+		for (size_t i = 0; i < n; i++) {
+			for (size_t k = 0; k < fx[i]->u.seal->n_losers; k++) {
+				if (pass == 0)
+					pgargs_put_i32(a, (int32_t)i + 1);
+				else
+					pgargs_put_text(a, fx[i]->u.seal->losers[k]);
+			}
+		}
+		pgargs_end(a);
+	}
+}
+
 void pg_txn_args(enum sql_kind kind, const struct sql_effect *const *fx, size_t n, struct pgargs *a)
 {
 	switch (kind) {
@@ -236,6 +257,7 @@ void pg_txn_args(enum sql_kind kind, const struct sql_effect *const *fx, size_t 
 		EACH(PGARGS_BYTEA, pgargs_put_bytes, fx[i]->u.seal->seal);
 		EACH(PGARGS_BOOL, pgargs_put_bool, fx[i]->u.seal->commit_requested);
 		EACH(PGARGS_BYTEA, pgargs_put_bytes, fx[i]->u.seal->summary);
+		loser_args(fx, n, a);
 		break;
 	case SQL_TXN_ONCE:
 		rows_args(fx, n, a);

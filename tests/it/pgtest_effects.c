@@ -89,11 +89,24 @@ static void begin_and_stage(struct pgtest *t, struct admin *a)
 	EXPECT(r1.r.item.st == ST_OK && r2.r.item.st == ST_DUPLICATE_PATH);
 	EXPECT(r3.r.item.st == ST_TXN_UNKNOWN);
 
+	/* A second attempt of the fragment lost: its file is queued with the seal, no other's is.
+	 */
+	struct strv lost[2] = {STRV("/w/t1/a2.parquet"), STRV("/w/t1/c.parquet")};
+	struct sql_stage_item second = make_stage(row.txn, "f1", 2, lost, 1);
+	e = (struct sql_effect){.kind = SQL_TXN_STAGE, .u.stage = &second};
+	pgtest_run(t, &e, &r);
+	EXPECT(r.r.item.st == ST_OK);
+
 	/* Seal, repeated, other set; stage behind a seal; request. */
 	struct sql_seal_item seal = {.txn = row.txn, .seal = {(const uint8_t *)"\1x", 2}};
 	seal.set_digest.b[0] = 9;
+	seal.losers = lost;
+	seal.n_losers = 2;
 	e = (struct sql_effect){.kind = SQL_TXN_SEAL, .u.seal = &seal};
 	pgtest_run(t, &e, &r);
+	EXPECT(admin_i64(a, "SELECT count(*) FROM frazil.object WHERE state = 2") == 1);
+	EXPECT(admin_i64(a, "SELECT count(*) FROM frazil.object WHERE state = 2"
+			    " AND path = '/w/t1/a2.parquet'") == 1);
 	EXPECT(r.r.item.st == ST_OK && r.r.item.row.state == TXN_DB_SEALED);
 	EXPECT(!r.r.item.row.commit_requested && r.r.item.row.seal.n == 2);
 	pgtest_run(t, &e, &r);
@@ -122,7 +135,7 @@ static void begin_and_stage(struct pgtest *t, struct admin *a)
 	e.u.end.to = TXN_DB_ABORTED;
 	pgtest_run(t, &e, &r);
 	EXPECT(r.r.item.st == ST_OK && r.r.item.row.state == TXN_DB_ABORTED);
-	EXPECT(admin_i64(a, "SELECT count(*) FROM frazil.object WHERE state = 2") == 1);
+	EXPECT(admin_i64(a, "SELECT count(*) FROM frazil.object WHERE state = 2") == 2);
 	pgtest_run(t, &e, &r);
 	EXPECT(r.r.item.st == ST_OK);
 	e.u.end.txn = row.txn;
@@ -132,10 +145,10 @@ static void begin_and_stage(struct pgtest *t, struct admin *a)
 	/* The queue holds the sealed one with its fragment; a read finds both. */
 	e = (struct sql_effect){.kind = SQL_QUEUE_READ, .u.table = m.table};
 	pgtest_run(t, &e, &r);
-	EXPECT(r.r.n_items == 1 && r.fragments == 1);
+	EXPECT(r.r.n_items == 1 && r.fragments == 2);
 	e = (struct sql_effect){.kind = SQL_TXN_READ, .u.txn = row.txn};
 	pgtest_run(t, &e, &r);
-	EXPECT(r.r.item.st == ST_OK && r.fragments == 1 && !r.has_batch);
+	EXPECT(r.r.item.st == ST_OK && r.fragments == 2 && !r.has_batch);
 	e.u.txn = row2.txn;
 	pgtest_run(t, &e, &r);
 	EXPECT(r.r.item.st == ST_OK && r.r.item.row.state == TXN_DB_ABORTED && r.fragments == 0);

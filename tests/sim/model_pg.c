@@ -157,6 +157,7 @@ static void copy_effect(struct world *w, struct sql_effect *e)
 		*s = *e->u.seal;
 		s->seal = world_copy(w, s->seal);
 		s->summary = world_copy(w, s->summary);
+		s->losers = copy_paths(w, s->losers, s->n_losers);
 		e->u.seal = s;
 		return;
 	}
@@ -356,6 +357,11 @@ static void do_seal(struct world *w, const struct sql_seal_item *s, struct sql_i
 		t->r.set_digest = s->set_digest;
 		t->r.seal = s->seal;
 		t->r.commit_requested = s->commit_requested;
+		for (size_t i = 0; i < s->n_losers; i++) {
+			struct m_obj *o = pg_obj(w, s->losers[i]);
+			if (o && o->state == OBJ_STAGED && uuid_eq(o->owner, s->txn.u))
+				o->state = OBJ_QUEUED;
+		}
 	}
 	result_row(it, t);
 }
