@@ -134,6 +134,14 @@ static enum status remove_schemas(struct metadata_change *c, const int32_t *ids,
 	return ST_OK;
 }
 
+/* What a new spec or order is bound to. A client that creates a table may make its schema the current
+ * one only at the end; the first schema, id 0, is the one that it will be. */
+static const struct schema *bound_schema(const struct metadata *m)
+{
+	const struct schema *current = metadata_schema(m);
+	return current ? current : metadata_schema_by_id(m, 0);
+}
+
 /* ---- partition specs ---- */
 
 /* Ids of the fields: those of the request, else those of equal fields of other specs, else new. */
@@ -159,7 +167,7 @@ static enum status add_spec(struct metadata_change *c, const struct partition_sp
 	struct partition_spec own = *spec;
 	struct metapart *p = NULL;
 	int32_t last = m->last_partition_id, id = 0;
-	const struct schema *schema = metadata_schema(m);
+	const struct schema *schema = bound_schema(m);
 	enum status st;
 	if (!schema)
 		return err_set(c->err, ST_VALIDATION, "spec",
@@ -218,7 +226,7 @@ static enum status add_order(struct metadata_change *c, const struct sort_order 
 	struct metadata *m = c->m;
 	struct metapart *p = NULL;
 	int32_t id = SORT_UNSORTED_ID;
-	const struct schema *schema = metadata_schema(m);
+	const struct schema *schema = bound_schema(m);
 	enum status st;
 	if (!schema)
 		return err_set(c->err, ST_VALIDATION, "sort-order",

@@ -347,6 +347,20 @@ def test_staged(rest, ns):
     assert r.status == 200 and "/db/unplaced-" in r.json["metadata"]["location"], r
 
 
+def test_staged_in_the_order_of_duckdb(rest, ns):
+    """Its spec and order come before the schema is the current one, by id and not by -1."""
+    meta = staged(rest, ns, "duck")
+    updates = creation(meta)
+    updates.append(updates.pop(3))
+    for u in updates:
+        for key in ("spec-id", "sort-order-id", "schema-id"):
+            if u["action"].startswith("set-") and key in u:
+                u[key] = 0
+    assert updates[-1] == {"action": "set-current-schema", "schema-id": 0}
+    r = commit(rest, ns, "duck", updates, [{"type": "assert-create"}])
+    assert r.status == 200 and r.json["metadata"]["current-schema-id"] == 0, r
+
+
 def test_staged_race(rest, ns):
     metas = [staged(rest, ns, "srace") for _ in range(8)]
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
