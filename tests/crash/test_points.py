@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import frazil
+import frazil.txn
 from frazil import parquet
 from support import audit
 from support.crowd import SCHEMA, again, rows
@@ -61,6 +62,16 @@ class Supervised:
         self.thread.join()
 
 
+def commit(client, name, info, txn_id, staged, call):
+    if not staged:
+        return client.commit_once(name, txn_id=txn_id, info=info, **call)
+    call = dict(call)
+    files, deletes = call.pop("data_files", []), call.pop("deletes", [])
+    txn = client.table(name).begin(txn_id=txn_id, **call)
+    txn.stage_files(files, [frazil.txn.delete_record(*d) for d in deletes])
+    return txn.commit()
+
+
 @pytest.mark.parametrize("point", points())
 def test_point(table, point):
     daemon = table
@@ -74,12 +85,13 @@ def test_point(table, point):
     files = [parquet.write(rows(1000 + 10 * i, 10), info) for i in range(4)]
     fresh = pa.table({"id": pa.array([90, 91], pa.int64()), "name": pa.array(["new", "new"])})
     moved = parquet.write(fresh, info, row_ids=[base.files[0]["first_row_id"] + i for i in (90, 91)])
-    calls = [dict(kind="APPEND", data_files=files[0]), dict(kind="APPEND", data_files=files[1]),
-             dict(kind="DELETE", deletes=[(path, [1, 2, 3])], read_snapshot_id=snapshot),
-             dict(kind="DELETE", deletes=[(path, [4, 5])], read_snapshot_id=snapshot),
-             dict(kind="ROW_DELTA", data_files=files[2], deletes=[(path, [6])], read_snapshot_id=snapshot),
-             dict(kind="ROW_DELTA", data_files=moved, deletes=[(path, [90, 91], "MOVED")], read_snapshot_id=snapshot),
-             dict(kind="APPEND", data_files=files[3])]
+    # (staged, arguments): whole transactions in one message, and ones of Begin, Stage, Seal and Commit.
+    calls = [(False, dict(kind="APPEND", data_files=files[0])), (True, dict(kind="APPEND", data_files=files[1])),
+             (False, dict(kind="DELETE", deletes=[(path, [1, 2, 3])], read_snapshot_id=snapshot)),
+             (True, dict(kind="DELETE", deletes=[(path, [4, 5])], read_snapshot_id=snapshot)),
+             (False, dict(kind="ROW_DELTA", data_files=files[2], deletes=[(path, [6])], read_snapshot_id=snapshot)),
+             (True, dict(kind="ROW_DELTA", data_files=moved, deletes=[(path, [90, 91], "MOVED")], read_snapshot_id=snapshot)),
+             (False, dict(kind="APPEND", data_files=files[3]))]
     ids = [frazil.uuid7() for _ in calls]
     outcomes = [None] * len(calls)
     run = Supervised(daemon, point)
@@ -87,7 +99,7 @@ def test_point(table, point):
         def one(i):
             def call():
                 with frazil.Client(daemon.rpc, retries=0) as client:
-                    return client.commit_once(name, txn_id=ids[i], info=info, **calls[i])
+                    return commit(client, name, info, ids[i], *calls[i])
             outcomes[i] = again(call)
         # Half one after the other, half at once.
         for i in range(0, 3):
@@ -104,7 +116,7 @@ def test_point(table, point):
     # The same ids again: the same outcomes.
     with frazil.Client(daemon.rpc) as client:
         for i, call in enumerate(calls):
-            o = client.commit_once(name, txn_id=ids[i], info=info, **call)
+            o = commit(client, name, info, ids[i], *call)
             assert (o.state, o.snapshot_id, o.sequence_number) == (
                 "COMMITTED", outcomes[i].snapshot_id, outcomes[i].sequence_number)
     want = set(range(100)) - {1, 2, 3, 4, 5, 6} | set(range(1000, 1040))
