@@ -91,6 +91,10 @@ static enum status check_tuple(const struct metadata *m, const struct rpc_data_f
 		} else {
 			st = value_read(types[i].type, v->value, false, ST_TUPLE_MISMATCH, a,
 					&f->partition.v[i], err);
+			/* The request goes with its answer, the file stays. */
+			if (st == ST_OK && !f->partition.v[i].null &&
+			    !arena_bytes(a, f->partition.v[i].b, &f->partition.v[i].b))
+				st = full(err);
 		}
 		if (st != ST_OK) {
 			err_prefix(err, "partition[%zu]", i);

@@ -194,6 +194,16 @@ SHAPES = {"append": shape_append, "first_vector": shape_first_vector, "merged": 
           "whole_file": shape_whole_file, "row_delta": shape_row_delta, "update": shape_update}
 
 
+def build(w, shape):
+    """Two appends, under two specs where the table's evolves, then the shape."""
+    w.append(span(0, 30))
+    if w.spec == "evolved":
+        w.delete(lambda r: r["id"] % 10 == 9)
+        w.evolve()
+    w.append(span(30, 60))
+    shape(w)
+
+
 def shapes(suite, client, ns):
     """Every spec with every shape; a table of its own each."""
     made = []
@@ -201,12 +211,7 @@ def shapes(suite, client, ns):
         for name, shape in SHAPES.items():
             def one(spec=spec, name=name, shape=shape):
                 w = Writer(suite, client, ns, "fz_%s_%s" % (spec, name), spec)
-                w.append(span(0, 30))
-                if spec == "evolved":
-                    w.delete(lambda r: r["id"] % 10 == 9)
-                    w.evolve()
-                w.append(span(30, 60))
-                shape(w)
+                build(w, shape)
                 return [w.model]
             made += suite.part("frazil %s %s" % (spec, name), one)
     return made
