@@ -192,6 +192,37 @@ static bool may_see(struct core *c, struct request *r, const struct txn_row *row
 	return digest_eq_secret(shown, (struct bytes){token.b, sizeof token.b});
 }
 
+/* Stage and Seal repeated after the end: what was durable then is answered as it was then. */
+static bool repeated(struct core *c, struct request *r, const struct txn_row *row)
+{
+	if (r->kind == EV_STAGE) {
+		const struct rpc_fragment *f = &r->in.u.stage->fragment;
+		struct digest d;
+		if (!frag_sealed(row->seal, f->fragment_id, f->attempt, &d))
+			return false;
+		if (digest_eq(&d, &f->digest))
+			stage_reply(c, r, f->fragment_id, f->attempt, &d);
+		else
+			request_status(c, r, ST_DIGEST_CONFLICT, "fragment.digest",
+				       "this attempt of the fragment was staged with other content");
+		return true;
+	}
+	if (r->kind == EV_SEAL && row->has_set_digest) {
+		const struct rpc_seal *m = r->in.u.seal;
+		struct bytes packed;
+		if (!frag_pack_refs(&r->arena, m->fragments, m->n_fragments, &packed))
+			return false;
+		struct digest d = digest_sha256(packed);
+		if (digest_eq(&d, &row->set_digest))
+			stage_seal_reply(c, r, &d);
+		else
+			request_status(c, r, ST_DIGEST_CONFLICT, "fragments",
+				       "the transaction was sealed with other fragments");
+		return true;
+	}
+	return false;
+}
+
 bool finish_from_rows(struct core *c, struct request *r, const struct sql_item_result *item)
 {
 	const struct txn_row *row = &item->row;
@@ -206,6 +237,8 @@ bool finish_from_rows(struct core *c, struct request *r, const struct sql_item_r
 	}
 	if (row->state == TXN_DB_OPEN || row->state == TXN_DB_SEALED)
 		return false;
+	if (repeated(c, r, row))
+		return true;
 	struct bytes outcome;
 	bool ok = item->batch ? answer_of(item->batch, row->txn, &outcome)
 			      : answer_simple(&r->arena, row->txn, rpc_state_of(row->state),

@@ -316,25 +316,83 @@ enum status frag_unpack(struct txn *x, const struct fragment_row *row, struct fr
 	return ST_OK;
 }
 
+static void pack_one(struct buf *b, struct strv id, int32_t attempt, const struct digest *d)
+{
+	uint8_t word[4];
+	put_u32le(word, (uint32_t)id.n);
+	buf_put(b, word, 4);
+	buf_putv(b, id);
+	put_u32le(word, (uint32_t)attempt);
+	buf_put(b, word, 4);
+	buf_put(b, d->b, sizeof d->b);
+}
+
+static void pack_head(struct buf *b, size_t max, size_t n)
+{
+	uint8_t word[4];
+	buf_init(b, max);
+	buf_putc(b, SEAL_VERSION);
+	put_u32le(word, (uint32_t)n);
+	buf_put(b, word, 4);
+}
+
+static bool pack_end(struct buf *b, struct arena *a, struct bytes *ret_seal)
+{
+	bool ok = buf_ok(b) && arena_bytes(a, buf_bytes(b), ret_seal);
+	buf_fini(b);
+	return ok;
+}
+
 bool frag_pack_seal(struct arena *a, struct frag *const *winners, size_t n, struct bytes *ret_seal)
 {
 	struct buf b;
-	buf_init(&b, a->limit);
-	buf_putc(&b, SEAL_VERSION);
-	uint8_t word[4];
-	put_u32le(word, (uint32_t)n);
-	buf_put(&b, word, 4);
-	for (size_t i = 0; i < n; i++) {
-		put_u32le(word, (uint32_t)winners[i]->id.n);
-		buf_put(&b, word, 4);
-		buf_putv(&b, winners[i]->id);
-		put_u32le(word, (uint32_t)winners[i]->attempt);
-		buf_put(&b, word, 4);
-		buf_put(&b, winners[i]->digest.b, sizeof winners[i]->digest.b);
-	}
-	bool ok = buf_ok(&b) && arena_bytes(a, buf_bytes(&b), ret_seal);
-	buf_fini(&b);
-	return ok;
+	pack_head(&b, a->limit, n);
+	for (size_t i = 0; i < n; i++)
+		pack_one(&b, winners[i]->id, winners[i]->attempt, &winners[i]->digest);
+	return pack_end(&b, a, ret_seal);
+}
+
+bool frag_pack_refs(struct arena *a, const struct rpc_fragment_ref *refs, size_t n,
+		    struct bytes *ret_seal)
+{
+	struct buf b;
+	pack_head(&b, a->limit, n);
+	for (size_t i = 0; i < n; i++)
+		pack_one(&b, refs[i].fragment_id, refs[i].attempt, &refs[i].digest);
+	return pack_end(&b, a, ret_seal);
+}
+
+/* The entry at *at, which moves on; false at the end or on damage. */
+static bool seal_next(struct bytes seal, size_t *at, struct strv *ret_id, int32_t *ret_attempt,
+		      const uint8_t **ret_digest)
+{
+	if (seal.n < *at || seal.n - *at < 40)
+		return false;
+	size_t len = get_u32le(seal.p + *at), p = *at + 4;
+	if (len > seal.n - p || seal.n - p - len < 36)
+		return false;
+	*ret_id = (struct strv){(const char *)seal.p + p, len};
+	p += len;
+	*ret_attempt = (int32_t)get_u32le(seal.p + p);
+	*ret_digest = seal.p + p + 4;
+	*at = p + 36;
+	return true;
+}
+
+bool frag_sealed(struct bytes seal, struct strv id, int32_t attempt, struct digest *ret_d)
+{
+	size_t at = 5;
+	struct strv one;
+	int32_t number;
+	const uint8_t *digest;
+	if (seal.n < 5 || seal.p[0] != SEAL_VERSION)
+		return false;
+	while (seal_next(seal, &at, &one, &number, &digest))
+		if (number == attempt && strv_eq(one, id)) {
+			memcpy(ret_d->b, digest, sizeof ret_d->b);
+			return true;
+		}
+	return false;
 }
 
 enum status frag_winners(struct txn *x, struct bytes seal, struct frag ***ret_w, size_t *ret_n,
@@ -350,20 +408,14 @@ enum status frag_winners(struct txn *x, struct bytes seal, struct frag ***ret_w,
 	if (!w)
 		return full(err);
 	for (size_t i = 0; i < n; i++) {
-		if (seal.n - at < 40)
+		struct strv id;
+		int32_t attempt;
+		const uint8_t *digest;
+		if (!seal_next(seal, &at, &id, &attempt, &digest))
 			return err_set(err, ST_CORRUPT, "txn.seal", "too short");
-		size_t len = get_u32le(seal.p + at);
-		at += 4;
-		if (len > seal.n - at || seal.n - at - len < 36)
-			return err_set(err, ST_CORRUPT, "txn.seal", "too short");
-		struct strv id = {(const char *)seal.p + at, len};
-		at += len;
-		int32_t attempt = (int32_t)get_u32le(seal.p + at);
-		at += 4;
 		w[i] = frag_find(x, id, attempt);
-		if (!w[i] || memcmp(w[i]->digest.b, seal.p + at, 32) != 0)
+		if (!w[i] || memcmp(w[i]->digest.b, digest, sizeof w[i]->digest.b) != 0)
 			return err_set(err, ST_CORRUPT, "txn.seal", "names a fragment without row");
-		at += 32;
 	}
 	if (at != seal.n)
 		return err_set(err, ST_CORRUPT, "txn.seal", "bytes left over");

@@ -256,15 +256,16 @@ static void stage_over(struct core *c, struct request *r)
 	}
 }
 
-static void stage_reply(struct core *c, struct request *r, const struct frag *f)
+void stage_reply(struct core *c, struct request *r, struct strv id, int32_t attempt,
+		 const struct digest *d)
 {
 	struct rpc_stage_reply *out = arena_calloc(&r->arena, 1, sizeof *out);
-	if (!out || !arena_strv(&r->arena, f->id, &out->fragment_id)) {
+	if (!out || !arena_strv(&r->arena, id, &out->fragment_id)) {
 		request_status(c, r, ST_TOO_LARGE, "", "the reply exceeds its limit");
 		return;
 	}
-	out->attempt = f->attempt;
-	out->digest = f->digest;
+	out->attempt = attempt;
+	out->digest = *d;
 	out->doomed = RPC_DOOMED_NONE;
 	request_rpc(c, r, out);
 }
@@ -280,7 +281,7 @@ static void staged(struct core *c, void *ctx, const struct event *ev)
 		} else {
 			r->frag->durable = true;
 			list_push_back(&x->frags, &r->frag->node);
-			stage_reply(c, r, r->frag);
+			stage_reply(c, r, r->frag->id, r->frag->attempt, &r->frag->digest);
 		}
 	}
 	stage_over(c, r);
@@ -362,7 +363,7 @@ static bool stage_known(struct core *c, struct request *r, struct txn *x)
 	if (!f)
 		return false;
 	if (digest_eq(&f->digest, &in->digest))
-		stage_reply(c, r, f);
+		stage_reply(c, r, f->id, f->attempt, &f->digest);
 	else
 		request_status(c, r, ST_DIGEST_CONFLICT, "fragment.digest",
 			       "this attempt of the fragment was staged with other content");
@@ -405,7 +406,7 @@ static void seal_over(struct core *c, struct request *r)
 	}
 }
 
-static void seal_reply(struct core *c, struct request *r, const struct digest *d)
+void stage_seal_reply(struct core *c, struct request *r, const struct digest *d)
 {
 	struct rpc_seal_reply *out = arena_calloc(&r->arena, 1, sizeof *out);
 	if (!out) {
@@ -427,7 +428,7 @@ static void sealed(struct core *c, void *ctx, const struct event *ev)
 		} else {
 			x->verified = true;
 			txn_move(c, x, TXN_SEALED);
-			seal_reply(c, r, &x->row.set_digest);
+			stage_seal_reply(c, r, &x->row.set_digest);
 		}
 	}
 	seal_over(c, r);
@@ -569,29 +570,16 @@ void stage_seal(struct core *c, struct request *r)
 	struct err err = {0};
 	if (x->state != TXN_OPEN) {
 		/* Sealed before: the same set gets the same answer. */
-		struct buf b;
-		struct arena a;
-		arena_init(&a, c->conf.request_max_bytes);
 		const struct rpc_seal *m = r->in.u.seal;
-		struct frag **w = arena_calloc(&a, m->n_fragments ? m->n_fragments : 1,
-					       sizeof(struct frag *));
-		bool same = w != NULL;
-		for (size_t i = 0; same && i < m->n_fragments; i++) {
-			w[i] = frag_find(x, m->fragments[i].fragment_id, m->fragments[i].attempt);
-			same = w[i] && digest_eq(&w[i]->digest, &m->fragments[i].digest);
-		}
 		struct bytes packed;
-		same = same && frag_pack_seal(&a, w, m->n_fragments, &packed);
+		bool same = x->row.has_set_digest &&
+			    frag_pack_refs(&r->arena, m->fragments, m->n_fragments, &packed);
 		if (same) {
 			struct digest d = digest_sha256(packed);
-			same = x->row.has_set_digest && digest_eq(&d, &x->row.set_digest);
+			same = digest_eq(&d, &x->row.set_digest);
 		}
-		(void)b;
-		arena_fini(&a);
 		if (same)
-			seal_reply(c, r, &x->row.set_digest);
-		else if (x->state == TXN_FINAL)
-			state_error(c, r, x);
+			stage_seal_reply(c, r, &x->row.set_digest);
 		else
 			request_status(c, r, ST_DIGEST_CONFLICT, "fragments",
 				       "the transaction was sealed with other fragments");

@@ -351,6 +351,11 @@ MUST_CHECK enum status stage_check_winners(const struct txn *x, struct frag *con
 /* The statement's item for a packed fragment; NULL when memory is gone. */
 struct sql_stage_item *stage_item(struct txn *x, struct frag *f);
 
+/* Replies from what is durable. */
+void stage_reply(struct core *c, struct request *r, struct strv id, int32_t attempt,
+		 const struct digest *d);
+void stage_seal_reply(struct core *c, struct request *r, const struct digest *d);
+
 /* --- once.c --- */
 void once_start(struct core *c, struct request *r);
 
@@ -392,6 +397,11 @@ MUST_CHECK enum status frag_unpack(struct txn *x, const struct fragment_row *row
 /* The packed winners of a Seal: id, attempt and digest of each. */
 MUST_CHECK bool frag_pack_seal(struct arena *a, struct frag *const *winners, size_t n,
 			       struct bytes *ret_seal);
+/* The same from a message's references. */
+MUST_CHECK bool frag_pack_refs(struct arena *a, const struct rpc_fragment_ref *refs, size_t n,
+			       struct bytes *ret_seal);
+/* The digest that a packed seal has for an attempt; false when it does not name it. */
+bool frag_sealed(struct bytes seal, struct strv id, int32_t attempt, struct digest *ret_d);
 /* Finds them among the transaction's fragments. */
 MUST_CHECK enum status frag_winners(struct txn *x, struct bytes seal, struct frag ***ret_w,
 				    size_t *ret_n, struct err *err);
