@@ -435,18 +435,51 @@ static void sealed(struct core *c, void *ctx, const struct event *ev)
 	request_let(r);
 }
 
+/* Files of attempts that did not win: nobody can commit them any more. */
+static bool losers(struct txn *x, const struct strv **ret_v, size_t *ret_n)
+{
+	size_t most = 0, n = 0;
+	for (struct list *l = x->frags.next; l != &x->frags; l = l->next)
+		most += LIST_ITEM(l, struct frag, node)->n_files;
+	struct strv *v = arena_calloc(&x->arena, most ? most : 1, sizeof *v);
+	if (!v)
+		return false;
+	for (struct list *l = x->frags.next; l != &x->frags; l = l->next) {
+		const struct frag *f = LIST_ITEM(l, struct frag, node);
+		bool won = false;
+		for (size_t i = 0; i < x->n_winners && !won; i++)
+			won = x->winners[i] == f;
+		for (size_t i = 0; !won && i < f->n_files; i++) {
+			bool kept = false;
+			for (size_t k = 0; k < x->n_files && !kept; k++)
+				kept = strv_eq(x->files[k].path, f->files[i].path);
+			for (size_t k = 0; k < n && !kept; k++)
+				kept = strv_eq(v[k], f->files[i].path);
+			if (!kept)
+				v[n++] = f->files[i].path;
+		}
+	}
+	*ret_v = v;
+	*ret_n = n;
+	return true;
+}
+
 static void seal_send(struct core *c, struct request *r)
 {
 	struct txn *x = r->txn;
 	struct sql_seal_item *item = arena_calloc(&x->arena, 1, sizeof *item);
-	if (!item) {
+	bool ok = item != NULL;
+	if (ok) {
+		*item = (struct sql_seal_item){
+			.txn = x->id, .set_digest = x->row.set_digest, .seal = x->row.seal};
+		ok = losers(x, &item->losers, &item->n_losers);
+	}
+	if (!ok) {
 		request_status(c, r, ST_TOO_LARGE, "", "the transaction exceeds the memory limit");
 		seal_over(c, r);
 		request_let(r);
 		return;
 	}
-	*item = (struct sql_seal_item){
-		.txn = x->id, .set_digest = x->row.set_digest, .seal = x->row.seal};
 	r->sent = true;
 	struct effect *e = core_emit(c, FX_SQL, sealed, r);
 	e->u.sql.kind = SQL_TXN_SEAL;
