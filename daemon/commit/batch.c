@@ -46,12 +46,6 @@ void batch_drop(struct core *c, struct batch *b)
 
 /* ------------------------------------------------------------------ giving up */
 
-static void pause_over(struct core *c, struct timer *timer)
-{
-	struct table *t = CONTAINER_OF(timer, struct table, timer);
-	table_pump(c, t);
-}
-
 void batch_back(struct core *c, struct batch *b)
 {
 	struct table *t = b->table;
@@ -72,7 +66,7 @@ void batch_back(struct core *c, struct batch *b)
 	}
 	batch_drop(c, b);
 	t->first_us = c->now_us;
-	core_timer(c, &t->timer, c->now_us + c->conf.retry_us, pause_over);
+	table_pause(c, t);
 }
 
 /* A batch that does not fit is halved; a single transaction that does not fit is refused. */

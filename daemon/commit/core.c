@@ -367,7 +367,8 @@ bool core_idle(const struct core *core)
 		return false;
 	LIST_FOR (n, tmp, &core->table_list) {
 		const struct table *t = LIST_ITEM(n, struct table, node);
-		if (t->batch || t->n_queue || t->taking)
+		/* What a halted or unreachable table holds is durable and waits for better days. */
+		if (t->batch || (t->state == TABLE_READY && t->n_queue))
 			return false;
 	}
 	return true;

@@ -324,7 +324,7 @@ static void requested(struct core *c, void *ctx, const struct event *ev)
 {
 	struct request *r = ctx;
 	const struct sql_result *q = ev->u.done.sql;
-	struct txn *x = r->txn;
+	struct txn *x = request_txn(r);
 	if (!x) {
 		request_let(r);
 		return;
@@ -415,7 +415,7 @@ void finish_commit(struct core *c, struct request *r)
 	x->busy = x->asker = r;
 	x->ask = item;
 	r->sent = true;
-	request_hold(r);
+	request_hold_txn(r, x);
 	ask_send(c, x);
 }
 
@@ -425,7 +425,7 @@ static void aborted(struct core *c, void *ctx, const struct event *ev)
 {
 	struct request *r = ctx;
 	const struct sql_result *q = ev->u.done.sql;
-	struct txn *x = r->txn;
+	struct txn *x = request_txn(r);
 	if (!x) {
 		request_let(r);
 		return;

@@ -6,7 +6,7 @@
 /* All of a small transaction: one statement makes it durable, sealed and asked for. */
 static void once_fail(struct core *c, struct request *r, const struct err *err)
 {
-	struct txn *x = r->txn;
+	struct txn *x = request_txn(r);
 	request_fail(c, r, err);
 	r->txn = NULL;
 	if (x) {
@@ -32,7 +32,7 @@ static void once_done(struct core *c, void *ctx, const struct event *ev)
 {
 	struct request *r = ctx;
 	const struct sql_result *q = ev->u.done.sql;
-	struct txn *x = r->txn;
+	struct txn *x = request_txn(r);
 	if (!x) {
 		request_let(r);
 		return;
@@ -115,7 +115,7 @@ static struct sql_once_item *once_item(struct txn *x)
 static void once_run(struct core *c, struct gather *g)
 {
 	struct request *r = CONTAINER_OF(g, struct request, gather);
-	struct txn *x = r->txn;
+	struct txn *x = request_txn(r);
 	struct err err = {0};
 	if (r->answered || !x) {
 		once_fail(c, r, &err);
@@ -216,7 +216,7 @@ void once_start(struct core *c, struct request *r)
 	}
 	x = txn_new(c, t, (struct txn_id){m->begin.txn_id});
 	r->txn = x;
-	request_hold(r);
+	request_hold_txn(r, x);
 	enum status st = txn_fill(c, x, &m->begin, r->in.principal, &err);
 	for (size_t i = 0; st == ST_OK && i < m->n_fragments; i++) {
 		struct frag *f;

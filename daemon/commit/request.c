@@ -33,8 +33,32 @@ void request_hold(struct request *r)
 void request_let(struct request *r)
 {
 	ASSERT(r->holds > 0);
-	if (--r->holds == 0 && r->released)
+	if (--r->holds > 0)
+		return;
+	struct txn *x = r->held;
+	r->held = NULL;
+	if (x)
+		txn_let(x);
+	if (r->released)
 		drop(r);
+}
+
+void request_hold_txn(struct request *r, struct txn *x)
+{
+	request_hold(r);
+	ASSERT(r->held == NULL);
+	r->held = x;
+	txn_hold(x);
+}
+
+struct txn *request_txn(const struct request *r)
+{
+	return r->txn && !r->txn->gone ? r->txn : NULL;
+}
+
+void request_ended(struct core *c, struct request *r)
+{
+	request_status(c, r, ST_TXN_STATE, "txn_id", "the transaction ended meanwhile");
 }
 
 static struct effect *answer(struct core *c, struct request *r)

@@ -150,7 +150,7 @@ static void begun(struct core *c, void *ctx, const struct event *ev)
 {
 	struct request *r = ctx;
 	const struct sql_result *q = ev->u.done.sql;
-	struct txn *x = r->txn;
+	struct txn *x = request_txn(r);
 	if (!x) { /* the table was forgotten meanwhile */
 		request_let(r);
 		return;
@@ -237,7 +237,7 @@ void stage_begin(struct core *c, struct request *r)
 	}
 	r->txn = x;
 	r->sent = true;
-	request_hold(r);
+	request_hold_txn(r, x);
 	struct effect *e = core_emit(c, FX_SQL, begun, r);
 	e->u.sql.kind = SQL_TXN_BEGIN;
 	e->u.sql.u.begin = &x->row;
@@ -247,9 +247,11 @@ void stage_begin(struct core *c, struct request *r)
 
 static void stage_over(struct core *c, struct request *r)
 {
-	struct txn *x = r->txn;
+	struct txn *x = request_txn(r);
 	r->txn = NULL;
-	if (x) {
+	if (!x) {
+		request_ended(c, r);
+	} else {
 		ASSERT(x->stages > 0);
 		x->stages--;
 		txn_turn(c, x);
@@ -274,7 +276,7 @@ static void staged(struct core *c, void *ctx, const struct event *ev)
 {
 	struct request *r = ctx;
 	const struct sql_result *q = ev->u.done.sql;
-	struct txn *x = r->txn;
+	struct txn *x = request_txn(r);
 	if (x && settled(c, r, q)) {
 		if (q->item.st != ST_OK) {
 			item_error(c, r, &q->item);
@@ -313,7 +315,7 @@ struct sql_stage_item *stage_item(struct txn *x, struct frag *f)
 static void stage_run(struct core *c, struct gather *g)
 {
 	struct request *r = CONTAINER_OF(g, struct request, gather);
-	struct txn *x = r->txn;
+	struct txn *x = request_txn(r);
 	struct err err = {0};
 	if (r->answered || !x) {
 		stage_over(c, r);
@@ -389,7 +391,7 @@ void stage_stage(struct core *c, struct request *r)
 		return;
 	}
 	x->stages++;
-	request_hold(r);
+	request_hold_txn(r, x);
 	r->gather.run = stage_run;
 	stage_run(c, &r->gather);
 }
@@ -398,9 +400,11 @@ void stage_stage(struct core *c, struct request *r)
 
 static void seal_over(struct core *c, struct request *r)
 {
-	struct txn *x = r->txn;
+	struct txn *x = request_txn(r);
 	r->txn = NULL;
-	if (x) {
+	if (!x) {
+		request_ended(c, r);
+	} else {
 		x->busy = NULL;
 		txn_turn(c, x);
 	}
@@ -421,7 +425,7 @@ static void sealed(struct core *c, void *ctx, const struct event *ev)
 {
 	struct request *r = ctx;
 	const struct sql_result *q = ev->u.done.sql;
-	struct txn *x = r->txn;
+	struct txn *x = request_txn(r);
 	if (x && settled(c, r, q)) {
 		if (q->item.st != ST_OK) {
 			item_error(c, r, &q->item);
@@ -500,7 +504,7 @@ static void seal_stat(struct core *c, void *ctx, const struct event *ev)
 	struct txn *x = s->x;
 	base_free(s);
 	if (--r->stats == 0) {
-		if (r->answered || !r->txn) {
+		if (r->answered || !request_txn(r)) {
 			seal_over(c, r);
 			request_let(r);
 		} else if (r->stat_err.st != ST_OK) {
@@ -627,7 +631,7 @@ void stage_seal(struct core *c, struct request *r)
 	x->row.set_digest = digest_sha256(x->row.seal);
 	x->row.has_set_digest = true;
 	x->busy = r;
-	request_hold(r);
+	request_hold_txn(r, x);
 	if (x->n_files == 0) {
 		seal_send(c, r);
 		return;

@@ -49,6 +49,7 @@ struct request {
 	bool released;		/* the reply was delivered: freed when nothing holds it */
 	struct table *table;	/* loaded, set when past the table gate */
 	struct txn *txn;
+	struct txn *held;	/* kept in memory while holds > 0: effects point into it */
 	struct gather gather;
 	struct needs needs;
 	struct frag *frag;	/* EV_STAGE: being staged */
@@ -115,6 +116,7 @@ struct txn {
 	size_t stats;	     /* FX_STAT under way */
 	struct err refused;  /* found before planning */
 	bool ending;	     /* an expiry statement is under way */
+	bool turning;	     /* its line is being served */
 	struct entry entry;
 	struct bitmap64 **sets; /* owned: positions of deletes */
 	size_t n_sets, cap_sets;
@@ -158,6 +160,8 @@ struct table {
 	struct err halt;
 	size_t batch_limit; /* fewer transactions after a batch that did not fit */
 	int64_t first_us;   /* arrival of the oldest waiting entry, for the window */
+	int64_t pause_us;   /* no batch before: the last attempt failed */
+	bool pumping;
 	struct timer timer; /* load retries and the window */
 	bool taking;	    /* a take-over is under way */
 	int64_t epoch_read, read_incarnation; /* of the last plain read */
@@ -274,6 +278,12 @@ void request_committed(struct core *c, struct request *r, struct strv location,
 		       struct metadata *m);
 /* An effect's completion will name the request. After it was answered, `in` must not be read. */
 void request_hold(struct request *r);
+/* The same, and the effect points into the transaction's memory. */
+void request_hold_txn(struct request *r, struct txn *x);
+/* The request's transaction, NULL when it has gone since. */
+struct txn *request_txn(const struct request *r);
+/* What a request gets whose transaction became final while it was under way. */
+void request_ended(struct core *c, struct request *r);
 void request_let(struct request *r);
 /* Past the gates of start and table: runs the handler of its kind. */
 void request_run(struct core *c, struct request *r);
@@ -303,6 +313,8 @@ void table_set_head(struct core *c, struct table *t, struct metadata *m, struct 
 void table_enqueue(struct core *c, struct table *t, struct entry *e);
 void table_dequeue(struct table *t, struct entry *e);
 void table_pump(struct core *c, struct table *t);
+/* No batch for a while. */
+void table_pause(struct core *c, struct table *t);
 void table_free_all(struct core *c);
 
 /* --- txn.c --- */

@@ -46,6 +46,15 @@ static void forget(struct core *c, struct table *t, enum status st, const char *
 {
 	struct err err = {0};
 	err_set(&err, st, "", "%s", why);
+	LIST_FOR (n4, tmp4, &c->requests) {
+		struct request *r = LIST_ITEM(n4, struct request, node);
+		struct txn *x = request_txn(r);
+		if (!x || x->table != t)
+			continue;
+		list_remove(&r->wait);
+		request_fail(c, r, &err);
+		r->txn = NULL;
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(c->txns); i++)
 		for (struct txn *x = c->txns[i], *next; x; x = next) {
 			next = x->next;
@@ -58,17 +67,6 @@ static void forget(struct core *c, struct table *t, enum status st, const char *
 			LIST_FOR (n2, tmp2, &x->turn) {
 				list_remove(n2);
 				request_fail(c, LIST_ITEM(n2, struct request, wait), &err);
-			}
-			if (x->busy) {
-				request_fail(c, x->busy, &err);
-				x->busy->txn = NULL;
-			}
-			LIST_FOR (n3, tmp3, &c->requests) {
-				struct request *r = LIST_ITEM(n3, struct request, node);
-				if (r->txn == x) {
-					request_fail(c, r, &err);
-					r->txn = NULL;
-				}
 			}
 			txn_free(c, x);
 		}
@@ -291,7 +289,8 @@ static void load_again(struct core *c, struct timer *timer)
 static void load_failed(struct core *c, struct table *t, const struct err *err)
 {
 	core_log(c, 4, "table.load", t, NULL, err);
-	if (err->st == ST_IO || err->st == ST_UNAVAILABLE || err->st == ST_OVERLOADED) {
+	if (err->st == ST_IO || err->st == ST_UNAVAILABLE || err->st == ST_OVERLOADED ||
+	    err->st == ST_TIMEOUT) {
 		if (++t->failures >= LOAD_FAILURES) {
 			LIST_FOR (n, tmp, &t->waiting) {
 				list_remove(n);
@@ -467,15 +466,31 @@ static void window_over(struct core *c, struct timer *timer)
 	table_pump(c, CONTAINER_OF(timer, struct table, timer));
 }
 
+void table_pause(struct core *c, struct table *t)
+{
+	t->pause_us = c->now_us + c->conf.retry_us;
+	core_timer(c, &t->timer, t->pause_us, window_over);
+}
+
+/* One batch after the other while each ends at once; calls from inside are left to the loop. */
 void table_pump(struct core *c, struct table *t)
 {
-	if (t->state != TABLE_READY || t->batch || t->taking || t->n_queue == 0)
+	if (t->pumping)
 		return;
-	if (c->conf.window_us > 0 && c->now_us < t->first_us + c->conf.window_us) {
-		core_timer(c, &t->timer, t->first_us + c->conf.window_us, window_over);
-		return;
+	t->pumping = true;
+	table_hold(t);
+	while (!t->gone && t->state == TABLE_READY && !t->batch && !t->taking && t->n_queue > 0) {
+		int64_t at = t->pause_us;
+		if (c->conf.window_us > 0 && at < t->first_us + c->conf.window_us)
+			at = t->first_us + c->conf.window_us;
+		if (c->now_us < at) {
+			core_timer(c, &t->timer, at, window_over);
+			break;
+		}
+		batch_start(c, t);
 	}
-	batch_start(c, t);
+	t->pumping = false;
+	table_let(t);
 }
 
 void table_free_all(struct core *c)

@@ -148,13 +148,17 @@ enum status txn_fill(struct core *c, struct txn *x, const struct rpc_begin *m,
  * other. */
 void txn_turn(struct core *c, struct txn *x)
 {
+	if (x->turning)
+		return; /* called from inside: the loop below goes on */
+	x->turning = true;
+	txn_hold(x);
 	while (!x->busy && !x->gone && !list_empty(&x->turn)) {
 		struct request *r = LIST_ITEM(x->turn.next, struct request, wait);
 		if (x->state == TXN_NEW)
-			return;
+			break;
 		bool stage = r->kind == EV_STAGE;
-		if (!stage && x->stages > 0)
-			return;
+		if (!stage && r->txn && x->stages > 0)
+			break;
 		list_remove(&r->wait);
 		if (r->answered)
 			continue;
@@ -180,6 +184,8 @@ void txn_turn(struct core *c, struct txn *x)
 			ASSERT_NEVER("no turn for this kind");
 		}
 	}
+	x->turning = false;
+	txn_let(x);
 }
 
 /* ------------------------------------------------------------------ sealing */
