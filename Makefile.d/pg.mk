@@ -13,4 +13,12 @@ $(B)/it/pgtest: $(PGTEST_OBJ) $(B)/libfrazild.a
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS_ALL) -o $@ $^ $(LIBS)
 
+# The simulator's model against a server: the whole simulator but its main.
+PGREPLAY_OBJ := $(B)/tests/it/pgreplay.o $(B)/tests/it/pgtest_loop.o \
+	$(patsubst %.c,$(B)/%.o,$(filter-out tests/sim/sim.c,$(sort $(wildcard tests/sim/*.c))))
+$(B)/it/pgreplay: $(PGREPLAY_OBJ) $(B)/libfrazild.a
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS_ALL) -o $@ $^ $(LIBS)
+
+-include $(B)/tests/it/pgreplay.d
 -include $(PGTEST_OBJ:.o=.d)

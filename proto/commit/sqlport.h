@@ -135,7 +135,8 @@ struct batch_row {
  *              TXN_STATE.
  * TXN_READ     no row -> TXN_UNKNOWN; OK with fragments while OPEN or SEALED, with its batch when
  *              batch_no > 0.
- * LEDGER       epoch >= 0: no head with table, incarnation and epoch -> REFUSED. Each path free, or
+ * LEDGER       epoch >= 0: no head with table, incarnation and epoch -> REFUSED. A batch row with
+ *              this id -> an error INTERNAL (lost, and late). Each path free, or
  *              in the ledger under this batch id (epoch = max); any other, or a batch row with this
  *              id -> an error INTERNAL and nothing written. Paths of one effect are distinct.
  * PUBLISH      head with table, incarnation, epoch and version = base_version, else REFUSED; all

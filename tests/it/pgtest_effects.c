@@ -275,6 +275,12 @@ static void publish(struct pgtest *t, struct admin *a)
 	e = (struct sql_effect){.kind = SQL_PUBLISH, .u.publish = &p};
 	pgtest_run(t, &e, &r);
 	EXPECT(r.r.verdict == SQL_REFUSED);
+	/* The ledger statement of the same batch, late: nothing is put on the ledger again. */
+	l.u.ledger.epoch = 1;
+	admin_dump(a, before);
+	pgtest_run(t, &l, &r);
+	admin_dump(a, after);
+	EXPECT(r.r.err.st == ST_INTERNAL && !strcmp(before, after));
 	/* Sealed is over: Abort is answered from the row. */
 	e = (struct sql_effect){.kind = SQL_TXN_END, .u.end = {ids[0], TXN_DB_ABORTED}};
 	pgtest_run(t, &e, &r);

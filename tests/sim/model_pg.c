@@ -16,6 +16,8 @@ static const char *const kind_names[] = {
 
 /* ------------------------------------------------------------------ rows */
 
+void (*pg_executed)(struct world *w, const struct flight *fl);
+
 struct head_row *pg_head(struct world *w, struct table_id table)
 {
 	for (size_t i = 0; i < w->pg.n_heads; i++)
@@ -329,6 +331,8 @@ static void do_stage(struct world *w, const struct sql_stage_item *s, struct sql
 		it->st = ST_TXN_STATE;
 	} else if (f) {
 		it->st = digest_eq(&f->digest, &s->row.digest) ? ST_OK : ST_DIGEST_CONFLICT;
+		if (it->st == ST_OK)
+			extend(w, t);
 	} else if (t->r.state == TXN_DB_SEALED) {
 		it->st = ST_TXN_STATE;
 	} else if (stage_paths(w, t, s, it)) {
@@ -372,6 +376,8 @@ static void do_once(struct world *w, const struct sql_once_item *o, struct sql_i
 	struct m_txn *t = begin_row(w, &o->row, it, &fresh);
 	if (!t)
 		return;
+	if (!fresh)
+		extend(w, t);
 	if (!fresh && t->r.has_set_digest) {
 		if (!digest_eq(&t->r.set_digest, &o->row.set_digest))
 			it->st = ST_DIGEST_CONFLICT;
@@ -392,6 +398,8 @@ static void do_once(struct world *w, const struct sql_once_item *o, struct sql_i
 					obj_remove(w, &w->pg.objs[k]);
 			if (fresh)
 				w->pg.n_txns--;
+			else
+				result_row(it, t);
 			return;
 		}
 	for (size_t i = 0; i < o->n_stages; i++)
@@ -792,6 +800,8 @@ static void execute(struct world *w, struct flight *fl)
 	world_trace(w, "sql %s executed: verdict %d st %d found %d created %d err %d",
 		    kind_names[e->kind], (int)r->verdict, (int)r->item.st, r->found,
 		    (int)r->created, (int)r->err.st);
+	if (pg_executed)
+		pg_executed(w, fl);
 }
 
 /* ------------------------------------------------------------------ locks */

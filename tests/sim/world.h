@@ -191,6 +191,8 @@ void pg_init(struct world *w);
 void pg_submit(struct world *w, struct flight *fl);
 /* Its daemon has gone: what was sent may still be executed. */
 void pg_orphan(struct world *w, struct flight *fl);
+/* Told of each statement that the model has executed; for the comparison with a server. */
+extern void (*pg_executed)(struct world *w, const struct flight *fl);
 struct head_row *pg_head(struct world *w, struct table_id table);
 struct m_txn *pg_txn(struct world *w, struct txn_id id);
 struct batch_row *pg_batch(struct world *w, struct table_id table, int64_t incarnation,
