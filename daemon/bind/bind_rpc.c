@@ -69,8 +69,17 @@ static void resolve(struct job *j, const struct rpc_begin *m)
 	struct err err = {0};
 	struct strv warehouse = m->warehouse;
 	struct strv name, location;
-	if (warehouse.n == 0 && conf_warehouse(j->app->conf, 0, &name, &location))
-		warehouse = name;
+	bool known = false;
+	for (size_t i = 0; !known && conf_warehouse(j->app->conf, i, &name, &location); i++) {
+		known = warehouse.n == 0 || strv_eq(warehouse, name);
+		if (known)
+			warehouse = name;
+	}
+	if (!known) {
+		err_set(&err, ST_NO_SUCH_WAREHOUSE, "warehouse", "the warehouse does not exist");
+		refuse(j, &err);
+		return;
+	}
 	struct pg_path ns = {.warehouse = warehouse, .levels = m->namespace, .n = m->n_namespace};
 	enum status st = pg_tabular_resolve(bind_cat(j->app), ns, m->table, resolved, j, &err);
 	if (st != ST_OK)

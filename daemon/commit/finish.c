@@ -117,7 +117,15 @@ void finish_final(struct core *c, struct request *r, struct bytes outcome)
 		return;
 	}
 	r->txn = NULL;
-	request_status(c, r, ST_TXN_STATE, "txn_id", "the transaction is final");
+	const struct rpc_outcome *o;
+	enum status st = ST_TXN_STATE;
+	if (answer_decode(outcome, &r->arena, &o))
+		st = o->state == RPC_STATE_EXPIRED   ? ST_TXN_EXPIRED
+		     : o->state == RPC_STATE_ABORTED ? ST_TXN_ABORTED
+		     : o->state == RPC_STATE_LOST    ? ST_LOST
+						     : ST_TXN_STATE;
+	request_status(c, r, st, "txn_id",
+		       st == ST_TXN_STATE ? "the transaction is final" : status_info(st)->help);
 }
 
 static enum rpc_state open_state(const struct txn *x)
@@ -154,7 +162,7 @@ void finish_pending(struct core *c, struct request *r, const struct txn *x)
 	request_rpc(c, r, o);
 }
 
-static enum rpc_state rpc_state_of(enum txn_db_state s)
+enum rpc_state finish_state_of(enum txn_db_state s)
 {
 	static const enum rpc_state map[] = {
 		[TXN_DB_OPEN] = RPC_STATE_OPEN,		  [TXN_DB_SEALED] = RPC_STATE_SEALED,
@@ -164,6 +172,23 @@ static enum rpc_state rpc_state_of(enum txn_db_state s)
 	};
 	ASSERT((size_t)s < ARRAY_SIZE(map));
 	return map[s];
+}
+
+static bool same_fragments(struct request *r, const struct txn_row *row)
+{
+	const struct rpc_commit_once *m = r->in.u.once;
+	size_t n = m->n_fragments;
+	struct rpc_fragment_ref *refs = arena_calloc(&r->arena, n ? n : 1, sizeof *refs);
+	struct bytes packed;
+	for (size_t i = 0; refs && i < n; i++)
+		refs[i] = (struct rpc_fragment_ref){.fragment_id = m->fragments[i].fragment_id,
+						    .attempt = m->fragments[i].attempt,
+						    .digest = m->fragments[i].digest};
+	/* A row without digest is that of a transaction that ended open. */
+	if (!refs || !frag_pack_refs(&r->arena, refs, n, &packed))
+		return false;
+	struct digest d = digest_sha256(packed);
+	return !row->has_set_digest || digest_eq(&d, &row->set_digest);
 }
 
 /* A repeated CommitOnce or Commit must be the same one: the id alone does not open an outcome to
@@ -182,7 +207,7 @@ static bool may_see(struct core *c, struct request *r, const struct txn_row *row
 		struct digest d = digest_sha256(buf_bytes(&b));
 		bool ok = buf_ok(&b) && digest_eq(&d, &row->params);
 		buf_fini(&b);
-		return ok;
+		return ok && same_fragments(r, row);
 	}
 	struct digest token = txn_token(c, row->txn, row->table, row->incarnation);
 	struct bytes shown = r->kind == EV_STAGE    ? r->in.u.stage->lease_token
@@ -241,7 +266,7 @@ bool finish_from_rows(struct core *c, struct request *r, const struct sql_item_r
 		return true;
 	struct bytes outcome;
 	bool ok = item->batch ? answer_of(item->batch, row->txn, &outcome)
-			      : answer_simple(&r->arena, row->txn, rpc_state_of(row->state),
+			      : answer_simple(&r->arena, row->txn, finish_state_of(row->state),
 					      &outcome);
 	if (!ok)
 		request_status(c, r, ST_INTERNAL, "", "the stored outcome does not decode");
@@ -272,7 +297,7 @@ static void reread_answer(struct core *c, struct request *r, const struct sql_re
 	struct txn *x = txn_find(c, q->item.row.txn);
 	if (x && x->state != TXN_NEW && x->state != TXN_OPEN) {
 		r->txn = x;
-		finish_wait_same(c, r, r->in.u.once);
+		finish_wait_same(c, r);
 	} else {
 		request_status(c, r, ST_TXN_STATE, "begin.txn_id",
 			       "the id is an open transaction's");
@@ -295,13 +320,12 @@ void finish_reread(struct core *c, struct request *r)
 	e->u.sql.u.txn = (struct txn_id){r->in.u.once->begin.txn_id};
 }
 
-void finish_wait_same(struct core *c, struct request *r, const struct rpc_commit_once *m)
+void finish_wait_same(struct core *c, struct request *r)
 {
 	struct txn *x = r->txn;
 	struct txn_row row = x->row;
 	row.txn = x->id;
 	row.table = x->table->id;
-	(void)m;
 	if (!may_see(c, r, &row)) {
 		r->txn = NULL;
 		request_status(c, r, ST_DIGEST_CONFLICT, "begin.txn_id",
@@ -378,8 +402,6 @@ void finish_commit(struct core *c, struct request *r)
 		return;
 	case TXN_QUEUED:
 	case TXN_BATCHED:
-		list_push_back(&x->waiters, &r->wait);
-		return;
 	case TXN_SEALED:
 		break;
 	default:
@@ -392,7 +414,8 @@ void finish_commit(struct core *c, struct request *r)
 		request_status(c, r, ST_TABLE_HALTED, "", x->table->halt.msg);
 		return;
 	}
-	if (x->row.commit_requested) { /* restored, its objects are being confirmed */
+	/* Under way; or restored, and its objects are being confirmed. */
+	if (x->state != TXN_SEALED || x->row.commit_requested) {
 		list_push_back(&x->waiters, &r->wait);
 		return;
 	}
@@ -472,6 +495,7 @@ void finish_abort(struct core *c, struct request *r)
 	case TXN_SEALED:
 		/* Only a batch row makes a sealed transaction final: the abort takes its turn in
 		 * the table's queue. */
+		r->sent = true;
 		list_push_back(&x->waiters, &r->wait);
 		if (x->stats == 0 && !x->row.commit_requested) {
 			x->wish = PLAN_ABORT;
@@ -483,10 +507,12 @@ void finish_abort(struct core *c, struct request *r)
 	case TXN_QUEUED:
 		if (x->wish == PLAN_COMMIT)
 			x->wish = PLAN_ABORT;
+		r->sent = true;
 		list_push_back(&x->waiters, &r->wait);
 		return;
 	case TXN_BATCHED:
 		/* Too late to change what is being decided; the outcome tells who won. */
+		r->sent = true;
 		list_push_back(&x->waiters, &r->wait);
 		return;
 	default:
@@ -495,106 +521,11 @@ void finish_abort(struct core *c, struct request *r)
 	}
 }
 
-/* ------------------------------------------------------------------ Status, Heartbeat */
+/* ------------------------------------------------------------------ Status */
 
 void finish_status(struct core *c, struct request *r)
 {
 	struct txn *x = r->txn;
 	r->txn = NULL;
 	finish_pending(c, r, x);
-}
-
-static bool lease_ok(const struct txn *x, const struct rpc_lease *l)
-{
-	return x && x->state != TXN_NEW &&
-	       digest_eq_secret(l->lease_token, (struct bytes){x->token.b, sizeof x->token.b});
-}
-
-struct renewal {
-	struct request *r;
-	struct txn *x;
-};
-
-static void heartbeat_reply(struct core *c, struct request *r);
-
-static void renewed(struct core *c, void *ctx, const struct event *ev)
-{
-	struct renewal *k = ctx;
-	struct request *r = k->r;
-	struct txn *x = k->x;
-	const struct sql_result *q = ev->u.done.sql;
-	if (!q->lost && !core_sql_clean_failure(q) && q->item.st == ST_OK && q->item.has_row)
-		x->row.expires_pg_ms = q->item.row.expires_pg_ms;
-	txn_let(x);
-	base_free(k);
-	if (--r->stats > 0)
-		return;
-	if (!r->answered)
-		heartbeat_reply(c, r);
-	request_let(r);
-}
-
-/* A repeated Begin renews an open row's time to live; that is all a heartbeat does. A sealed
- * transaction waits for Commit until its last renewal runs out. */
-void finish_heartbeat(struct core *c, struct request *r)
-{
-	const struct rpc_heartbeat *m = r->in.u.heartbeat;
-	request_hold(r);
-	r->stats = 1;
-	for (size_t i = 0; i < m->n_items; i++) {
-		struct txn *x = txn_find(c, (struct txn_id){m->items[i].txn_id});
-		if (!lease_ok(x, &m->items[i]) || x->state != TXN_OPEN)
-			continue;
-		struct renewal *k = base_calloc(1, sizeof *k);
-		*k = (struct renewal){r, x};
-		txn_hold(x);
-		r->stats++;
-		struct effect *e = core_emit(c, FX_SQL, renewed, k);
-		e->u.sql.kind = SQL_TXN_BEGIN;
-		e->u.sql.u.begin = &x->row;
-	}
-	if (--r->stats == 0) {
-		heartbeat_reply(c, r);
-		request_let(r);
-	}
-}
-
-static void heartbeat_reply(struct core *c, struct request *r)
-{
-	const struct rpc_heartbeat *m = r->in.u.heartbeat;
-	struct rpc_heartbeat_reply *out = arena_calloc(&r->arena, 1, sizeof *out);
-	struct rpc_lease_state *v =
-		arena_calloc(&r->arena, m->n_items ? m->n_items : 1, sizeof *v);
-	struct rpc_error *errors =
-		arena_calloc(&r->arena, m->n_items ? m->n_items : 1, sizeof *errors);
-	if (!out || !v || !errors) {
-		request_status(c, r, ST_TOO_LARGE, "items", "the reply exceeds its limit");
-		return;
-	}
-	for (size_t i = 0; i < m->n_items; i++) {
-		const struct txn *x = txn_find(c, (struct txn_id){m->items[i].txn_id});
-		struct err err = {0};
-		v[i].txn_id = m->items[i].txn_id;
-		if (!x || x->state == TXN_NEW) {
-			err_set(&err, ST_TXN_UNKNOWN, "txn_id",
-				"not open here; ask for its status");
-		} else if (!lease_ok(x, &m->items[i])) {
-			err_set(&err, ST_TOKEN_MISMATCH, "lease_token",
-				"the token is not this transaction's");
-		} else {
-			v[i].state = open_state(x);
-			continue;
-		}
-		struct err *kept = arena_alloc(&r->arena, sizeof *kept);
-		if (!kept) {
-			request_status(c, r, ST_TOO_LARGE, "items", "the reply exceeds its limit");
-			return;
-		}
-		*kept = err;
-		rpc_error_of(kept, &errors[i]);
-		v[i].error = &errors[i];
-	}
-	out->items = v;
-	out->n_items = m->n_items;
-	request_rpc(c, r, out);
 }

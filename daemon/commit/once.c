@@ -199,7 +199,7 @@ void once_start(struct core *c, struct request *r)
 				       "the id is an open transaction's");
 		} else {
 			r->txn = x;
-			finish_wait_same(c, r, m);
+			finish_wait_same(c, r);
 		}
 		return;
 	}

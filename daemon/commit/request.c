@@ -271,7 +271,7 @@ void request_run(struct core *c, struct request *r)
 	}
 	switch (r->kind) {
 	case EV_HEARTBEAT:
-		finish_heartbeat(c, r);
+		lease_heartbeat(c, r);
 		return;
 	case EV_TABLE_CREATE:
 		create_table(c, r);

@@ -22,6 +22,13 @@ static bool settled(struct core *c, struct request *r, const struct sql_result *
 	return true;
 }
 
+/* Stage and Seal renew the time to live; what memory knows follows the row. */
+static void renewed(struct txn *x, const struct sql_item_result *item)
+{
+	if (item->has_row)
+		x->row.expires_pg_ms = item->row.expires_pg_ms;
+}
+
 static void item_error(struct core *c, struct request *r, const struct sql_item_result *item)
 {
 	struct err err = {0};
@@ -282,6 +289,7 @@ static void staged(struct core *c, void *ctx, const struct event *ev)
 			item_error(c, r, &q->item);
 		} else {
 			r->frag->durable = true;
+			renewed(x, &q->item);
 			list_push_back(&x->frags, &r->frag->node);
 			stage_reply(c, r, r->frag->id, r->frag->attempt, &r->frag->digest);
 		}
@@ -431,6 +439,7 @@ static void sealed(struct core *c, void *ctx, const struct event *ev)
 			item_error(c, r, &q->item);
 		} else {
 			x->verified = true;
+			renewed(x, &q->item);
 			txn_move(c, x, TXN_SEALED);
 			stage_seal_reply(c, r, &x->row.set_digest);
 		}

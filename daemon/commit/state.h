@@ -354,6 +354,7 @@ void txn_sweep(struct core *c);
 void stage_begin(struct core *c, struct request *r);
 void stage_stage(struct core *c, struct request *r);
 void stage_seal(struct core *c, struct request *r);
+
 /* What may be begun on the table. */
 MUST_CHECK enum status stage_check_begin(const struct table *t, const struct rpc_begin *m,
 					 struct err *err);
@@ -371,11 +372,14 @@ void stage_seal_reply(struct core *c, struct request *r, const struct digest *d)
 /* --- once.c --- */
 void once_start(struct core *c, struct request *r);
 
+/* --- lease.c --- */
+void lease_heartbeat(struct core *c, struct request *r);
+
 /* --- finish.c --- */
 void finish_commit(struct core *c, struct request *r);
 void finish_status(struct core *c, struct request *r);
 void finish_abort(struct core *c, struct request *r);
-void finish_heartbeat(struct core *c, struct request *r);
+enum rpc_state finish_state_of(enum txn_db_state s);
 /* Answers with the transaction as it stands in memory. */
 void finish_pending(struct core *c, struct request *r, const struct txn *x);
 /* With an encoded outcome. */
@@ -385,7 +389,7 @@ void finish_final(struct core *c, struct request *r, struct bytes outcome);
 /* A CommitOnce whose id is known to the rows: asks them. */
 void finish_reread(struct core *c, struct request *r);
 /* A repeated CommitOnce waits for the outcome of the first. */
-void finish_wait_same(struct core *c, struct request *r, const struct rpc_commit_once *m);
+void finish_wait_same(struct core *c, struct request *r);
 /* Summary properties of Commit: checked, copied, packed into the row. */
 MUST_CHECK enum status finish_summary(struct txn *x, const struct rpc_property *in, size_t n,
 				      struct err *err);
