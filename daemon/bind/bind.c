@@ -471,6 +471,8 @@ static void finish(struct bind *b)
 {
 	struct app *app = b->app;
 	loop_timer_cancel(&app->loop, &b->timer);
+	/* The step that led here may have armed it again. */
+	loop_hook_disarm(&b->turn);
 	core_free(b->core);
 	effects_fini(&b->fx);
 	base_free(b->queue);

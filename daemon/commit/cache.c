@@ -47,11 +47,15 @@ size_t cache_bytes(const struct cache *c)
 	return c->bytes;
 }
 
-static size_t bucket_of(const struct cache *c, enum read_as as, struct strv path, int64_t offset)
+static uint64_t key_hash(enum read_as as, struct strv path, int64_t offset)
 {
 	uint64_t h = bytes_hash(strv_bytes(path));
-	h = (h ^ (uint64_t)offset ^ (uint64_t)as << 56) * 1099511628211u;
-	return (size_t)(h >> 7) & (c->n_buckets - 1);
+	return (h ^ (uint64_t)offset ^ (uint64_t)as << 56) * 1099511628211u;
+}
+
+static size_t bucket_of(const struct cache *c, enum read_as as, struct strv path, int64_t offset)
+{
+	return (size_t)(key_hash(as, path, offset) >> 7) & (c->n_buckets - 1);
 }
 
 static void drop_value(struct cache *c, struct cache_item *it)
@@ -156,11 +160,39 @@ static void need(struct needs *needs, struct cache_item *it)
 void needs_fini(struct needs *n)
 {
 	base_free(n->v);
+	base_free(n->failed);
 	*n = (struct needs){0};
+}
+
+static bool failed_before(const struct needs *needs, const struct cache_item *it)
+{
+	uint64_t h = key_hash(it->read.as, it->path, it->read.offset);
+	for (size_t i = 0; i < needs->n_failed; i++)
+		if (needs->failed[i] == h)
+			return true;
+	return false;
+}
+
+static void note_failed(struct needs *needs, const struct cache_item *it)
+{
+	if (!needs->tolerant)
+		return;
+	if (needs->n_failed == needs->cap_failed) {
+		needs->cap_failed = needs->cap_failed ? needs->cap_failed * 2 : 8;
+		needs->failed = base_realloc_array(needs->failed, needs->cap_failed,
+						   sizeof *needs->failed);
+	}
+	needs->failed[needs->n_failed++] = key_hash(it->read.as, it->path, it->read.offset);
 }
 
 static enum cache_answer answer(struct cache_item *it, struct needs *needs, struct err *err)
 {
+	if (it->state != ITEM_READY && needs->n_failed && failed_before(needs, it)) {
+		*err = it->err;
+		if (err->st == ST_OK)
+			err_set(err, ST_IO, "", "the file could not be read");
+		return CACHE_FAIL;
+	}
 	switch (it->state) {
 	case ITEM_READY:
 		return CACHE_HAVE;
@@ -168,6 +200,7 @@ static enum cache_answer answer(struct cache_item *it, struct needs *needs, stru
 		/* Told once; whoever asks again means a new attempt. */
 		*err = it->err;
 		it->state = ITEM_MISSING;
+		note_failed(needs, it);
 		return CACHE_FAIL;
 	case ITEM_MISSING:
 	case ITEM_READING:

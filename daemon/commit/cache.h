@@ -22,6 +22,11 @@ enum cache_answer {
 struct needs {
 	struct cache_item **v;
 	size_t n, cap;
+	/* For an operation that goes on without what cannot be read: a file that has failed for it
+	 * is not read again, else two of them could keep it waiting for ever. */
+	bool tolerant;
+	uint64_t *failed;
+	size_t n_failed, cap_failed;
 };
 
 struct cache *cache_new(size_t max_bytes);

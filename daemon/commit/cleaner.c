@@ -39,6 +39,7 @@ static void round_over(struct core *c, struct cleaner *k)
 {
 	metadata_unref(k->meta);
 	k->meta = NULL;
+	k->needs.n = 0; /* of a look that was given up */
 	arena_fini(&k->arena);
 	k->busy = false;
 	c->background--;
@@ -86,7 +87,7 @@ static void deleted(struct core *c, void *ctx, const struct event *ev)
 	struct deleting *d = ctx;
 	struct cleaner *k = d->k;
 	d->p->unsure = ev->u.done.err->st != ST_OK;
-	base_free(d);
+	core_unkeep(d);
 	if (--k->deletes == 0)
 		tell(c, k);
 }
@@ -102,7 +103,7 @@ static void delete_all(struct core *c, struct cleaner *k)
 	for (size_t i = 0; i < k->n; i++) {
 		if (k->paths[i].live)
 			continue;
-		struct deleting *d = base_calloc(1, sizeof *d);
+		struct deleting *d = core_keep(c, sizeof *d, NULL);
 		*d = (struct deleting){k, &k->paths[i]};
 		struct effect *e = core_emit(c, FX_DELETE, deleted, d);
 		e->u.path = k->paths[i].text;

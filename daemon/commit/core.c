@@ -139,14 +139,14 @@ static void log_done(struct core *c, void *ctx, const struct event *ev)
 {
 	(void)c;
 	(void)ev;
-	base_free(ctx);
+	core_unkeep(ctx);
 }
 
 void core_log(struct core *c, int level, const char *event, const struct table *t,
 	      const struct txn *x, const struct err *err)
 {
 	/* The text must outlive the step: it is freed by the effect's completion. */
-	struct err *copy = base_calloc(1, sizeof *copy);
+	struct err *copy = core_keep(c, sizeof *copy, NULL);
 	if (err)
 		*copy = *err;
 	struct effect *e = core_emit(c, FX_LOG, log_done, copy);
@@ -163,6 +163,34 @@ void core_log(struct core *c, int level, const char *event, const struct table *
 	e->u.log.msg = strv_of(copy->msg);
 	if (level_is_error(level))
 		c->counters.findings++;
+}
+
+/* ------------------------------------------------------------------ contexts of effects */
+
+struct kept {
+	struct list node;
+	void (*fini)(void *p);
+	max_align_t body[];
+};
+
+void *core_keep(struct core *c, size_t n, void (*fini)(void *p))
+{
+	size_t all;
+	ASSERT(add_size(sizeof(struct kept), n, &all));
+	struct kept *k = base_calloc(1, all);
+	list_init(&k->node);
+	k->fini = fini;
+	list_push_back(&c->kept, &k->node);
+	return k->body;
+}
+
+void core_unkeep(void *own_p)
+{
+	struct kept *k = (struct kept *)((char *)own_p - offsetof(struct kept, body));
+	list_remove(&k->node);
+	if (k->fini)
+		k->fini(own_p);
+	base_free(k);
 }
 
 /* ------------------------------------------------------------------ timers */
@@ -235,7 +263,7 @@ static void read_done(struct core *c, void *ctx, const struct event *ev)
 	for (struct list *n; (n = list_pop_front(cache_item_waiters(it)));) {
 		struct wait *w = LIST_ITEM(n, struct wait, node);
 		struct gather *g = w->g;
-		base_free(w);
+		core_unkeep(w);
 		ASSERT(g->waiting > 0);
 		if (--g->waiting == 0)
 			g->run(c, g);
@@ -248,7 +276,7 @@ void core_gather(struct core *c, struct gather *g, struct needs *needs)
 	g->waiting = needs->n;
 	for (size_t i = 0; i < needs->n; i++) {
 		struct cache_item *it = needs->v[i];
-		struct wait *w = base_calloc(1, sizeof *w);
+		struct wait *w = core_keep(c, sizeof *w, NULL);
 		list_init(&w->node);
 		w->g = g;
 		list_push_back(cache_item_waiters(it), &w->node);
@@ -306,6 +334,9 @@ struct core *core_new(uint64_t seed)
 	c->free_slot = UINT32_MAX;
 	list_init(&c->starting);
 	list_init(&c->requests);
+	list_init(&c->kept);
+	list_init(&c->ghost_txns);
+	list_init(&c->ghost_tables);
 	list_init(&c->timers);
 	list_init(&c->table_list);
 	c->cache = cache_new((size_t)64 << 20);
@@ -378,11 +409,16 @@ void core_free(struct core *own_core)
 {
 	if (!own_core)
 		return;
+	while (list_pop_front(&own_core->timers))
+		;
+	while (!list_empty(&own_core->kept))
+		core_unkeep(LIST_ITEM(own_core->kept.next, struct kept, node)->body);
 	cleaner_free(own_core->cleaner);
 	table_free_all(own_core);
 	LIST_FOR (n, tmp, &own_core->requests) {
 		struct request *r = LIST_ITEM(n, struct request, node);
 		needs_fini(&r->needs);
+		metadata_unref(r->replied);
 		arena_fini(&r->arena);
 		base_free(r);
 	}

@@ -23,16 +23,21 @@ struct creation {
 	struct timer timer;
 };
 
-static void creation_over(struct core *c, struct creation *k)
+static void creation_fini(void *p)
 {
-	(void)c;
-	core_timer_stop(&k->timer);
-	k->r->creation = NULL;
-	request_let(k->r);
+	struct creation *k = p;
 	metadata_unref(k->metadata);
 	buf_fini(&k->json);
 	arena_fini(&k->arena);
-	base_free(k);
+}
+
+static void creation_over(struct creation *k)
+{
+	struct request *r = k->r;
+	core_timer_stop(&k->timer);
+	core_unkeep(k);
+	r->creation = NULL;
+	request_let(r);
 }
 
 static void creation_fail(struct core *c, struct creation *k, enum status st, const char *msg)
@@ -40,7 +45,7 @@ static void creation_fail(struct core *c, struct creation *k, enum status st, co
 	request_status(c, k->r, st, "", msg);
 	if (k->ledgered)
 		publish_unledger(c, k->create.table, k->id, -1);
-	creation_over(c, k);
+	creation_over(k);
 }
 
 static bool dotted(struct arena *a, const struct creation *k, bool with_name, struct strv *ret_s)
@@ -90,7 +95,7 @@ static void created(struct core *c, void *ctx, const struct event *ev)
 			table_drop(c, t, ST_TABLE_GONE, "the table was replaced");
 		table_note(c, k->create.table, k->path, k->metadata);
 		request_committed(c, k->r, k->path, k->metadata);
-		creation_over(c, k);
+		creation_over(k);
 		return;
 	}
 	case SQL_CREATE_NAME_TABLE:
@@ -161,7 +166,7 @@ static void create_ledgered(struct core *c, void *ctx, const struct event *ev)
 void create_table(struct core *c, struct request *r)
 {
 	struct metadata *m = r->in.u.create.metadata;
-	struct creation *k = base_calloc(1, sizeof *k);
+	struct creation *k = core_keep(c, sizeof *k, creation_fini);
 	k->r = r;
 	request_hold(r);
 	r->creation = k;
@@ -370,5 +375,6 @@ void create_drop(struct core *c, struct request *r)
 		return;
 	}
 	r->gather.run = purge_run;
+	r->needs.tolerant = true;
 	purge_run(c, &r->gather);
 }

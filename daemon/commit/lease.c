@@ -42,7 +42,7 @@ static void over(struct core *c, struct beats *b)
 			request_rpc(c, r, out);
 		}
 	}
-	base_free(b);
+	core_unkeep(b);
 	request_let(r);
 }
 
@@ -72,14 +72,14 @@ static void answered(struct core *c, void *ctx, const struct event *ev)
 	}
 	if (x)
 		txn_let(x);
-	base_free(k);
+	core_unkeep(k);
 	if (--b->waiting == 0)
 		over(c, b);
 }
 
 static struct effect *ask(struct core *c, struct beats *b, size_t i, struct txn *x)
 {
-	struct beat *k = base_calloc(1, sizeof *k);
+	struct beat *k = core_keep(c, sizeof *k, NULL);
 	*k = (struct beat){b, i, x};
 	if (x)
 		txn_hold(x);
@@ -118,7 +118,7 @@ static void one(struct core *c, struct beats *b, size_t i)
 void lease_heartbeat(struct core *c, struct request *r)
 {
 	const struct rpc_heartbeat *m = r->in.u.heartbeat;
-	struct beats *b = base_calloc(1, sizeof *b);
+	struct beats *b = core_keep(c, sizeof *b, NULL);
 	*b = (struct beats){.r = r, .n = m->n_items, .waiting = 1};
 	b->v = arena_calloc(&r->arena, m->n_items ? m->n_items : 1, sizeof *b->v);
 	request_hold(r);

@@ -24,7 +24,7 @@ static void unledger_done(struct core *c, void *ctx, const struct event *ev)
 		return;
 	}
 	core_timer_stop(&u->timer);
-	base_free(u);
+	core_unkeep(u);
 }
 
 static void unledger_send(struct core *c, struct timer *timer)
@@ -39,7 +39,7 @@ static void unledger_send(struct core *c, struct timer *timer)
 /* Only for an attempt whose publish was never sent, or is resolved. */
 void publish_unledger(struct core *c, struct table_id table, struct batch_id id, int64_t epoch)
 {
-	struct unledger *u = base_calloc(1, sizeof *u);
+	struct unledger *u = core_keep(c, sizeof *u, NULL);
 	u->u = (struct sql_unledger){table, id, epoch};
 	unledger_send(c, &u->timer);
 }
@@ -194,7 +194,7 @@ static void recheck_done(struct core *c, void *ctx, const struct event *ev)
 			txn_final(c, x, outcome);
 		}
 	}
-	base_free(k);
+	core_unkeep(k);
 	b->holds--;
 	if (--b->rechecks == 0) {
 		/* Final ones are out; the rest is planned again. */
@@ -215,7 +215,7 @@ static void recheck(struct core *c, struct batch *b)
 	}
 	b->rechecks = b->n;
 	for (size_t i = 0; i < b->n; i++) {
-		struct recheck *k = base_calloc(1, sizeof *k);
+		struct recheck *k = core_keep(c, sizeof *k, NULL);
 		*k = (struct recheck){b, i};
 		b->holds++;
 		struct effect *e = core_emit(c, FX_SQL, recheck_done, k);

@@ -511,7 +511,7 @@ static void seal_stat(struct core *c, void *ctx, const struct event *ev)
 	struct request *r = s->r;
 	txn_stat_finding(s->f, ev->u.done.stat, &r->stat_err);
 	struct txn *x = s->x;
-	base_free(s);
+	core_unkeep(s);
 	if (--r->stats == 0) {
 		if (r->answered || !request_txn(r)) {
 			seal_over(c, r);
@@ -647,7 +647,7 @@ void stage_seal(struct core *c, struct request *r)
 	}
 	r->stats = x->n_files;
 	for (size_t i = 0; i < x->n_files; i++) {
-		struct stat_ctx *s = base_calloc(1, sizeof *s);
+		struct stat_ctx *s = core_keep(c, sizeof *s, NULL);
 		*s = (struct stat_ctx){r, x, &x->files[i]};
 		txn_hold(x);
 		struct effect *e = core_emit(c, FX_STAT, seal_stat, s);

@@ -134,6 +134,7 @@ struct txn {
 	struct bytes outcome;
 	size_t holds; /* effects under way that name it */
 	bool gone;
+	struct list ghost; /* on core.ghost_txns when gone and held */
 };
 
 enum table_state {
@@ -144,7 +145,7 @@ enum table_state {
 
 struct table {
 	struct table *next; /* hash chain */
-	struct list node;   /* core.table_list */
+	struct list node;   /* core.table_list, or core.ghost_tables */
 	struct table_id id;
 	enum table_state state;
 	int64_t incarnation, epoch, version, last_batch;
@@ -230,6 +231,8 @@ struct core {
 	struct list starting; /* requests before RECOVER was answered */
 	struct list requests;
 	struct list timers;
+	struct list kept;   /* contexts of effects under way */
+	struct list ghost_txns, ghost_tables; /* gone, but named by effects */
 	struct cache *cache;
 	struct table *tables[256];
 	struct list table_list;
@@ -247,6 +250,10 @@ struct core {
 /* Appends an effect whose completion calls done(ctx); fill in the union of the returned effect at
  * once, the pointer moves with the next one. */
 struct effect *core_emit(struct core *c, enum fx_kind kind, done_fn done, void *ctx);
+/* Zeroed memory for the context of an effect; what is left when the core goes is freed with it, fini
+ * (may be NULL) first. */
+void *core_keep(struct core *c, size_t n, void (*fini)(void *p));
+void core_unkeep(void *own_p);
 uint64_t core_random(struct core *c);
 void core_random_bytes(struct core *c, uint8_t *out, size_t n);
 struct uuid core_uuid7(struct core *c);
@@ -321,6 +328,7 @@ void table_free_all(struct core *c);
 struct txn *txn_find(struct core *c, struct txn_id id);
 struct txn *txn_new(struct core *c, struct table *t, struct txn_id id);
 void txn_free(struct core *c, struct txn *x);
+void txn_free_all(struct core *c); /* the core goes */
 void txn_move(struct core *c, struct txn *x, enum txn_state to);
 struct digest txn_token(const struct core *c, struct txn_id id, struct table_id table,
 			int64_t incarnation);

@@ -38,6 +38,7 @@ static void free_table(struct table *t)
 	base_free((char *)(uintptr_t)t->name.p);
 	base_free((char *)(uintptr_t)t->location.p);
 	base_free((char *)(uintptr_t)t->head_location.p);
+	list_remove(&t->node);
 	base_free(t);
 }
 
@@ -107,6 +108,8 @@ void table_drop(struct core *c, struct table *t, enum status st, const char *why
 	t->gone = true;
 	if (t->holds == 0)
 		free_table(t);
+	else
+		list_push_back(&c->ghost_tables, &t->node);
 }
 
 /* Effects that name a table keep its memory: it may be dropped while they are under way. */
@@ -409,19 +412,23 @@ struct note {
 	struct strv location; /* owned */
 };
 
+static void note_fini(void *p)
+{
+	struct note *n = p;
+	metadata_unref(n->m);
+	base_free((char *)(uintptr_t)n->location.p);
+}
+
 static void head_noted(struct core *c, void *ctx, const struct event *ev)
 {
 	(void)c;
 	(void)ev;
-	struct note *n = ctx;
-	metadata_unref(n->m);
-	base_free((char *)(uintptr_t)n->location.p);
-	base_free(n);
+	core_unkeep(ctx);
 }
 
 void table_note(struct core *c, struct table_id id, struct strv location, struct metadata *m)
 {
-	struct note *n = base_calloc(1, sizeof *n);
+	struct note *n = core_keep(c, sizeof *n, note_fini);
 	n->m = metadata_ref(m);
 	own_text(&n->location, location);
 	struct effect *e = core_emit(c, FX_HEAD, head_noted, n);
@@ -495,9 +502,9 @@ void table_pump(struct core *c, struct table *t)
 
 void table_free_all(struct core *c)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(c->txns); i++)
-		while (c->txns[i])
-			txn_free(c, c->txns[i]);
+	txn_free_all(c);
+	LIST_FOR (n2, tmp2, &c->ghost_tables)
+		free_table(LIST_ITEM(n2, struct table, node));
 	LIST_FOR (n, tmp, &c->table_list) {
 		struct table *t = LIST_ITEM(n, struct table, node);
 		list_remove(n);

@@ -32,6 +32,7 @@ struct txn *txn_new(struct core *c, struct table *t, struct txn_id id)
 	list_init(&x->turn);
 	list_init(&x->waiters);
 	list_init(&x->entry.node);
+	list_init(&x->ghost);
 	x->entry.kind = ENTRY_TXN;
 	x->entry.txn = x;
 	x->next = c->txns[slot_of(id)];
@@ -42,6 +43,7 @@ struct txn *txn_new(struct core *c, struct table *t, struct txn_id id)
 
 static void free_now(struct txn *x)
 {
+	list_remove(&x->ghost);
 	for (size_t i = 0; i < x->n_sets; i++)
 		bitmap64_free(x->sets[i]);
 	base_free(x->sets);
@@ -73,6 +75,17 @@ void txn_free(struct core *c, struct txn *x)
 	x->gone = true;
 	if (x->holds == 0)
 		free_now(x);
+	else
+		list_push_back(&c->ghost_txns, &x->ghost);
+}
+
+void txn_free_all(struct core *c)
+{
+	for (size_t i = 0; i < TXN_BUCKETS; i++)
+		while (c->txns[i])
+			txn_free(c, c->txns[i]);
+	while (!list_empty(&c->ghost_txns))
+		free_now(LIST_ITEM(c->ghost_txns.next, struct txn, ghost));
 }
 
 void txn_move(struct core *c, struct txn *x, enum txn_state to)
@@ -309,7 +322,7 @@ static void stat_done(struct core *c, void *ctx, const struct event *ev)
 		if (--x->stats == 0)
 			verified(c, x);
 	}
-	base_free(s);
+	core_unkeep(s);
 	txn_let(x);
 }
 
@@ -345,7 +358,7 @@ void txn_verify(struct core *c, struct txn *x)
 	}
 	x->stats = x->n_files;
 	for (size_t i = 0; i < x->n_files; i++) {
-		struct stat_ctx *s = base_calloc(1, sizeof *s);
+		struct stat_ctx *s = core_keep(c, sizeof *s, NULL);
 		*s = (struct stat_ctx){x, &x->files[i]};
 		txn_hold(x);
 		struct effect *e = core_emit(c, FX_STAT, stat_done, s);
