@@ -260,7 +260,13 @@ static void read_done(struct core *c, void *ctx, const struct event *ev)
 {
 	struct cache_item *it = ctx;
 	cache_item_done(c->cache, it, ev->u.done.read);
-	for (struct list *n; (n = list_pop_front(cache_item_waiters(it)));) {
+	/* One that runs may ask for the same file again, when it could not be read: it then waits
+	 * for the next answer, not for this one. */
+	struct list now;
+	list_init(&now);
+	for (struct list *n; (n = list_pop_front(cache_item_waiters(it)));)
+		list_push_back(&now, n);
+	for (struct list *n; (n = list_pop_front(&now));) {
 		struct wait *w = LIST_ITEM(n, struct wait, node);
 		struct gather *g = w->g;
 		core_unkeep(w);

@@ -174,6 +174,18 @@ enum rpc_state finish_state_of(enum txn_db_state s)
 	return map[s];
 }
 
+void finish_row(struct core *c, struct request *r, const struct txn_row *row)
+{
+	struct rpc_outcome *o = arena_calloc(&r->arena, 1, sizeof *o);
+	if (!o) {
+		request_status(c, r, ST_TOO_LARGE, "", "the reply exceeds its limit");
+		return;
+	}
+	o->txn_id = row->txn.u;
+	o->state = finish_state_of(row->state);
+	request_rpc(c, r, o);
+}
+
 static bool same_fragments(struct request *r, const struct txn_row *row)
 {
 	const struct rpc_commit_once *m = r->in.u.once;
@@ -294,10 +306,17 @@ static void reread_answer(struct core *c, struct request *r, const struct sql_re
 	}
 	if (finish_from_rows(c, r, &q->item))
 		return;
+	struct table *t = table_find(c, q->item.row.table);
 	struct txn *x = txn_find(c, q->item.row.txn);
+	if (!x && t && t->state == TABLE_READY && t->incarnation == q->item.row.incarnation) {
+		txn_restore(c, t, &q->item);
+		x = txn_find(c, q->item.row.txn);
+	}
 	if (x && x->state != TXN_NEW && x->state != TXN_OPEN) {
 		r->txn = x;
 		finish_wait_same(c, r);
+	} else if (r->late_err.st != ST_OK) {
+		request_fail(c, r, &r->late_err);
 	} else {
 		request_status(c, r, ST_TXN_STATE, "begin.txn_id",
 			       "the id is an open transaction's");
@@ -353,7 +372,7 @@ static void requested(struct core *c, void *ctx, const struct event *ev)
 		request_let(r);
 		return;
 	}
-	if (q->lost) {
+	if (txn_ask_failed(x, q)) {
 		/* It may be asked for by now, and then nobody else would queue it: the statement
 		 * is repeated until it is answered, whether or not its client still waits. */
 		core_timer(c, &x->timer, c->now_us + c->conf.retry_us, ask_again);
@@ -376,6 +395,8 @@ static void requested(struct core *c, void *ctx, const struct event *ev)
 		return;
 	}
 	r->txn = NULL;
+	if (!core_sql_clean_failure(q) && q->item.has_row)
+		txn_reread(c, x);
 	if (core_sql_clean_failure(q))
 		request_status(c, r, ST_OVERLOADED, "", "PostgreSQL cannot be reached");
 	else
@@ -386,6 +407,7 @@ static void requested(struct core *c, void *ctx, const struct event *ev)
 
 static void ask_send(struct core *c, struct txn *x)
 {
+	x->ask_paused = false;
 	struct effect *e = core_emit(c, FX_SQL, requested, x->asker);
 	e->u.sql.kind = SQL_TXN_REQUEST;
 	e->u.sql.u.request = x->ask;
@@ -436,6 +458,7 @@ void finish_commit(struct core *c, struct request *r)
 	}
 	*item = (struct sql_request_item){.txn = x->id, .summary = x->row.summary};
 	x->busy = x->asker = r;
+	x->ask_lost = false;
 	x->ask = item;
 	r->sent = true;
 	request_hold_txn(r, x);
@@ -465,6 +488,8 @@ static void aborted(struct core *c, void *ctx, const struct event *ev)
 		return;
 	}
 	r->txn = NULL;
+	if (!q->lost && !core_sql_clean_failure(q) && q->item.has_row)
+		txn_reread(c, x);
 	if (!r->answered) {
 		if (q->lost)
 			request_status(c, r, ST_TIMEOUT, "",

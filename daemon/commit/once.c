@@ -37,7 +37,7 @@ static void once_done(struct core *c, void *ctx, const struct event *ev)
 		request_let(r);
 		return;
 	}
-	if (q->lost) {
+	if (txn_ask_failed(x, q)) {
 		/* Sealed and asked for, or not: repeated until it is answered, because nobody else
 		 * would queue it. */
 		core_timer(c, &x->timer, c->now_us + c->conf.retry_us, once_again);
@@ -87,6 +87,7 @@ static void once_done(struct core *c, void *ctx, const struct event *ev)
 
 static void once_send(struct core *c, struct txn *x)
 {
+	x->ask_paused = false;
 	struct effect *e = core_emit(c, FX_SQL, once_done, x->asker);
 	e->u.sql.kind = SQL_TXN_ONCE;
 	e->u.sql.u.once = x->once;
@@ -181,12 +182,13 @@ void once_start(struct core *c, struct request *r)
 	const struct rpc_commit_once *m = r->in.u.once;
 	struct table *t = r->table;
 	struct err err = {0};
-	if (t->state == TABLE_HALTED) {
-		request_status(c, r, ST_TABLE_HALTED, "", t->halt.msg);
-		return;
-	}
-	if (t->incarnation != r->in.incarnation) {
-		request_status(c, r, ST_TABLE_GONE, "table", "the table was replaced");
+	/* A repeat is answered by its rows, whatever has become of the table since. */
+	if (t->state == TABLE_HALTED)
+		err_set(&r->late_err, ST_TABLE_HALTED, "", "%s", t->halt.msg);
+	else if (t->incarnation != r->in.incarnation)
+		err_set(&r->late_err, ST_TABLE_GONE, "table", "the table was replaced");
+	if (r->late_err.st != ST_OK) {
+		finish_reread(c, r);
 		return;
 	}
 	struct txn *x = txn_find(c, (struct txn_id){m->begin.txn_id});

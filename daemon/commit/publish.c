@@ -184,8 +184,7 @@ static void recheck_done(struct core *c, void *ctx, const struct event *ev)
 		struct bytes outcome;
 		if (final && (item->batch ? answer_of(item->batch, x->id, &outcome)
 					  : answer_simple(&x->arena, x->id,
-							  RPC_STATE_ABORTED + item->row.state -
-								  TXN_DB_ABORTED,
+							  finish_state_of(item->row.state),
 							  &outcome))) {
 			b->txns[k->i] = NULL;
 			struct bytes kept;
@@ -224,6 +223,20 @@ static void recheck(struct core *c, struct batch *b)
 	}
 }
 
+/* Our epoch, another version: not by any daemon that keeps the rules. */
+static void changed_outside(struct core *c, struct batch *b, int64_t version)
+{
+	struct table *t = b->table;
+	struct err err = {0};
+	err_set(&err, ST_TABLE_HALTED, "head",
+		"the table's head was changed from outside: version %lld, expected %lld",
+		(long long)version, (long long)b->publish.row.base_version);
+	if (b->ledgered)
+		publish_unledger(c, t->id, b->id, b->ledger.epoch);
+	batch_back(c, b);
+	table_halt(c, t, &err);
+}
+
 static void refused_done(struct core *c, void *ctx, const struct event *ev)
 {
 	struct batch *b = ctx;
@@ -240,15 +253,7 @@ static void refused_done(struct core *c, void *ctx, const struct event *ev)
 		forget_table(c, b, ST_FENCED, "another daemon holds the table");
 	} else if (r->head.version != t->version ||
 		   !strv_eq(r->head.metadata_location, t->location)) {
-		/* Our epoch, another version: not by any daemon that keeps the rules. */
-		struct err err = {0};
-		err_set(&err, ST_TABLE_HALTED, "head",
-			"the table's head was changed from outside: version %lld, expected %lld",
-			(long long)r->head.version, (long long)t->version);
-		if (b->ledgered)
-			publish_unledger(c, t->id, b->id, b->ledger.epoch);
-		batch_back(c, b);
-		table_halt(c, t, &err);
+		changed_outside(c, b, r->head.version);
 	} else if (b->state == BATCH_LEDGER) {
 		/* The guard of the ledger judges the head alone; it holds now. */
 		publish_ledger(c, b);
@@ -369,6 +374,9 @@ static void looked(struct core *c, void *ctx, const struct event *ev)
 			table_drop(c, t, ST_FENCED, "another daemon holds the table");
 	} else if (b->fenced) {
 		forget_table(c, b, ST_FENCED, "another daemon holds the table");
+	} else if (t->version != b->publish.row.base_version ||
+		   !strv_eq(t->head_location, t->location)) {
+		changed_outside(c, b, t->version);
 	} else {
 		drop_attempt(c, b);
 	}

@@ -198,8 +198,21 @@ static void row_answer(struct core *c, struct request *r, const struct sql_resul
 		request_status(c, r, ST_OVERLOADED, "txn_id", "the transaction keeps moving");
 		return;
 	}
-	if (gate_table(c, r, q->item.row.table))
-		request_run(c, r);
+	if (!gate_table(c, r, q->item.row.table))
+		return;
+	struct table *t = r->table;
+	if (t->state == TABLE_HALTED) {
+		if (r->kind == EV_STATUS)
+			finish_row(c, r, &q->item.row);
+		else
+			request_status(c, r, ST_TABLE_HALTED, "", t->halt.msg);
+		return;
+	}
+	/* The table is loaded and does not know it: a statement whose answer was lost had been
+	 * executed. */
+	if (!txn_find(c, q->item.row.txn) && t->incarnation == q->item.row.incarnation)
+		txn_restore(c, t, &q->item);
+	request_run(c, r);
 }
 
 static void row_done(struct core *c, void *ctx, const struct event *ev)

@@ -285,8 +285,11 @@ static void staged(struct core *c, void *ctx, const struct event *ev)
 	const struct sql_result *q = ev->u.done.sql;
 	struct txn *x = request_txn(r);
 	if (x && settled(c, r, q)) {
+		txn_renew(x, &q->item);
 		if (q->item.st != ST_OK) {
 			item_error(c, r, &q->item);
+			if (q->item.has_row && q->item.row.state != TXN_DB_OPEN)
+				txn_reread(c, x);
 		} else {
 			r->frag->durable = true;
 			renewed(x, &q->item);
@@ -435,8 +438,11 @@ static void sealed(struct core *c, void *ctx, const struct event *ev)
 	const struct sql_result *q = ev->u.done.sql;
 	struct txn *x = request_txn(r);
 	if (x && settled(c, r, q)) {
+		txn_renew(x, &q->item);
 		if (q->item.st != ST_OK) {
 			item_error(c, r, &q->item);
+			if (q->item.has_row && q->item.row.state != TXN_DB_OPEN)
+				txn_reread(c, x);
 		} else {
 			x->verified = true;
 			renewed(x, &q->item);

@@ -131,6 +131,8 @@ struct txn {
 	const struct sql_once_item *once;	/* sent, not answered for certain */
 	const struct sql_request_item *ask;
 	struct request *asker;			/* held; whose statement it is */
+	bool ask_lost;	 /* an answer was lost: only an answer of the same statement ends it */
+	bool ask_paused; /* to be sent again; nothing is under way that lets go of the asker */
 	struct bytes outcome;
 	size_t holds; /* effects under way that name it */
 	bool gone;
@@ -354,6 +356,13 @@ void txn_stat_finding(const struct content_file *f, const struct stat_result *r,
 void txn_queue(struct core *c, struct txn *x);
 /* Final: answers everyone who waits and frees it. outcome is an encoded rpc_outcome. */
 void txn_final(struct core *c, struct txn *x, struct bytes outcome);
+/* Whether the asker's statement must be sent again. */
+bool txn_ask_failed(struct txn *x, const struct sql_result *r);
+/* The rows know of a later expiry. */
+void txn_renew(struct txn *x, const struct sql_item_result *item);
+/* A statement told that the rows are ahead of memory: an earlier one was executed after all and
+ * its answer lost. Reads them and follows. */
+void txn_reread(struct core *c, struct txn *x);
 /* After an effect: lets waiting requests have their turn. */
 void txn_turn(struct core *c, struct txn *x);
 void txn_sweep(struct core *c);
@@ -390,6 +399,8 @@ void finish_abort(struct core *c, struct request *r);
 enum rpc_state finish_state_of(enum txn_db_state s);
 /* Answers with the transaction as it stands in memory. */
 void finish_pending(struct core *c, struct request *r, const struct txn *x);
+/* With a row that is not final. */
+void finish_row(struct core *c, struct request *r, const struct txn_row *row);
 /* With an encoded outcome. */
 void finish_outcome(struct core *c, struct request *r, struct bytes outcome);
 /* A request that finds its transaction final. */
@@ -466,6 +477,7 @@ void create_table(struct core *c, struct request *r);
 void create_drop(struct core *c, struct request *r);
 
 /* --- answer.c --- */
+
 /* Packs one outcome per transaction; false when memory is gone. */
 MUST_CHECK bool answer_pack(struct core *c, struct batch *b);
 /* One transaction's outcome out of a batch row. */

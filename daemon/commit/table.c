@@ -83,8 +83,15 @@ static void forget(struct core *c, struct table *t, enum status st, const char *
 	}
 	t->n_queue = 0;
 	LIST_FOR (n2, tmp2, &t->waiting) {
+		struct request *r = LIST_ITEM(n2, struct request, wait);
 		list_remove(n2);
-		request_fail(c, LIST_ITEM(n2, struct request, wait), &err);
+		if (r->kind == EV_COMMIT_ONCE && st == ST_TABLE_GONE && !r->answered) {
+			/* It may be a repeat: its rows outlive the table. */
+			r->late_err = err;
+			finish_reread(c, r);
+		} else {
+			request_fail(c, r, &err);
+		}
 	}
 	LIST_FOR (n3, tmp3, &c->requests) {
 		struct request *r = LIST_ITEM(n3, struct request, node);

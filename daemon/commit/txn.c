@@ -72,6 +72,9 @@ void txn_free(struct core *c, struct txn *x)
 	c->n_txns--;
 	list_remove(&x->entry.node);
 	core_timer_stop(&x->timer);
+	if (x->ask_paused)
+		request_let(x->asker);
+	x->ask_paused = false;
 	x->gone = true;
 	if (x->holds == 0)
 		free_now(x);
@@ -448,6 +451,72 @@ void txn_final(struct core *c, struct txn *x, struct bytes outcome)
 	txn_free(c, x);
 }
 
+/* ------------------------------------------------------------------ memory behind the rows */
+
+/* Of a statement that is sent until it is answered: whether this answer is none. After a lost one a
+ * clean failure says nothing about the first. */
+bool txn_ask_failed(struct txn *x, const struct sql_result *r)
+{
+	x->ask_lost |= r->lost;
+	x->ask_paused = r->lost || (x->ask_lost && core_sql_clean_failure(r));
+	return x->ask_paused;
+}
+
+void txn_renew(struct txn *x, const struct sql_item_result *item)
+{
+	if (item->has_row && item->row.expires_pg_ms > x->row.expires_pg_ms)
+		x->row.expires_pg_ms = item->row.expires_pg_ms;
+}
+
+/* Replaces what memory has by what the rows say; those in line go on with that. */
+static void replace(struct core *c, struct txn *x, const struct sql_item_result *item)
+{
+	struct table *t = x->table;
+	struct list late;
+	list_init(&late);
+	for (struct list *n; (n = list_pop_front(&x->turn));) {
+		LIST_ITEM(n, struct request, wait)->txn = NULL;
+		list_push_back(&late, n);
+	}
+	txn_free(c, x);
+	txn_restore(c, t, item);
+	for (struct list *n; (n = list_pop_front(&late));)
+		request_run(c, LIST_ITEM(n, struct request, wait));
+}
+
+static void reread_done(struct core *c, void *ctx, const struct event *ev)
+{
+	struct txn *x = ctx;
+	const struct sql_result *r = ev->u.done.sql;
+	const struct sql_item_result *item = &r->item;
+	x->ending = false;
+	bool known = !x->gone && !r->lost && !core_sql_clean_failure(r) && item->st == ST_OK &&
+		     !x->busy && !x->stages && !x->stats &&
+		     (x->state == TXN_OPEN || x->state == TXN_SEALED);
+	if (known && item->row.state > TXN_DB_SEALED) {
+		struct bytes outcome, kept;
+		bool ok = item->batch ? answer_of(item->batch, x->id, &outcome)
+				      : answer_simple(&x->arena, x->id,
+						      finish_state_of(item->row.state), &outcome);
+		if (ok && arena_bytes(&x->arena, outcome, &kept))
+			txn_final(c, x, kept);
+	} else if (known && item->row.state == TXN_DB_SEALED && x->state == TXN_OPEN) {
+		replace(c, x, item);
+	}
+	txn_let(x);
+}
+
+void txn_reread(struct core *c, struct txn *x)
+{
+	if (x->ending)
+		return;
+	x->ending = true;
+	txn_hold(x);
+	struct effect *e = core_emit(c, FX_SQL, reread_done, x);
+	e->u.sql.kind = SQL_TXN_READ;
+	e->u.sql.u.txn = x->id;
+}
+
 static void expired(struct core *c, void *ctx, const struct event *ev)
 {
 	struct txn *x = ctx;
@@ -458,6 +527,10 @@ static void expired(struct core *c, void *ctx, const struct event *ev)
 		struct bytes outcome;
 		if (answer_simple(&x->arena, x->id, RPC_STATE_EXPIRED, &outcome))
 			txn_final(c, x, outcome);
+	} else if (!x->gone && !r->lost && !core_sql_clean_failure(r) && r->item.has_row) {
+		txn_renew(x, &r->item);
+		if (r->item.row.state != TXN_DB_OPEN)
+			txn_reread(c, x);
 	}
 	txn_let(x);
 }

@@ -67,9 +67,16 @@ static void obj_remove(struct world *w, struct m_obj *o)
 	*o = w->pg.objs[--w->pg.n_objs];
 }
 
+static void obj_to(struct world *w, struct m_obj *o, enum obj_state to)
+{
+	o->state = to;
+	o->since_ms = world_pg_ms(w);
+}
+
 static void obj_add(struct world *w, struct m_obj o)
 {
 	struct pg *p = &w->pg;
+	o.since_ms = world_pg_ms(w);
 	p->objs = world_grow(w, p->objs, &p->cap_objs, p->n_objs + 1, sizeof *p->objs);
 	p->objs[p->n_objs++] = o;
 }
@@ -129,13 +136,6 @@ static void copy_batch(struct world *w, struct batch_row *b)
 	b->outcomes = world_copy(w, b->outcomes);
 	b->metadata_location = world_strv(w, b->metadata_location);
 }
-
-#define COPY_OF(w, p)                                                                              \
-	({                                                                                         \
-		__typeof__(*(p)) *copy_ = world_alloc(w, sizeof *copy_);                           \
-		*copy_ = *(p);                                                                     \
-		copy_;                                                                             \
-	})
 
 static void copy_effect(struct world *w, struct sql_effect *e)
 {
@@ -208,6 +208,15 @@ static void copy_effect(struct world *w, struct sql_effect *e)
 		e->u.drop.purge_paths =
 			copy_paths(w, e->u.drop.purge_paths, e->u.drop.n_purge_paths);
 		return;
+	case SQL_CLEAN_DONE: {
+		struct sql_clean_done *k = world_alloc(w, sizeof *k);
+		*k = *e->u.clean_done;
+		k->deleted = copy_paths(w, k->deleted, k->n_deleted);
+		k->live = copy_paths(w, k->live, k->n_live);
+		k->unsure = copy_paths(w, k->unsure, k->n_unsure);
+		e->u.clean_done = k;
+		return;
+	}
 	default:
 		return;
 	}
@@ -225,7 +234,7 @@ static void queue_staged(struct world *w, struct txn_id id)
 {
 	for (size_t i = 0; i < w->pg.n_objs; i++)
 		if (w->pg.objs[i].state == OBJ_STAGED && uuid_eq(w->pg.objs[i].owner, id.u))
-			w->pg.objs[i].state = OBJ_QUEUED;
+			obj_to(w, &w->pg.objs[i], OBJ_QUEUED);
 }
 
 static void extend(struct world *w, struct m_txn *t)
@@ -364,7 +373,7 @@ static void do_seal(struct world *w, const struct sql_seal_item *s, struct sql_i
 		for (size_t i = 0; i < s->n_losers; i++) {
 			struct m_obj *o = pg_obj(w, s->losers[i]);
 			if (o && o->state == OBJ_STAGED && uuid_eq(o->owner, s->txn.u))
-				o->state = OBJ_QUEUED;
+				obj_to(w, o, OBJ_QUEUED);
 		}
 	}
 	result_row(it, t);
@@ -503,7 +512,7 @@ static bool settle(struct world *w, struct batch_id batch, const struct strv *ob
 		obj_remove(w, pg_obj(w, objects[i]));
 	for (size_t i = 0; i < w->pg.n_objs; i++)
 		if (w->pg.objs[i].state == OBJ_LEDGER && uuid_eq(w->pg.objs[i].owner, batch.u))
-			w->pg.objs[i].state = OBJ_QUEUED;
+			obj_to(w, &w->pg.objs[i], OBJ_QUEUED);
 	return true;
 }
 
@@ -603,7 +612,7 @@ static void do_unledger(struct world *w, const struct sql_unledger *u, struct sq
 	for (size_t i = 0; i < w->pg.n_objs; i++) {
 		struct m_obj *o = &w->pg.objs[i];
 		if (o->state == OBJ_LEDGER && uuid_eq(o->owner, u->batch.u) && o->epoch <= u->epoch)
-			o->state = OBJ_QUEUED;
+			obj_to(w, o, OBJ_QUEUED);
 	}
 	r->verdict = SQL_APPLIED;
 }
@@ -636,7 +645,7 @@ static void end_table(struct world *w, struct table_id table)
 	for (size_t i = 0; i < p->n_objs; i++)
 		if (uuid_eq(p->objs[i].table.u, table.u) && p->objs[i].state == OBJ_LEDGER &&
 		    p->objs[i].epoch >= 0)
-			p->objs[i].state = OBJ_QUEUED;
+			obj_to(w, &p->objs[i], OBJ_QUEUED);
 	for (size_t i = p->n_heads; i-- > 0;)
 		if (uuid_eq(p->heads[i].table.u, table.u))
 			p->heads[i] = p->heads[--p->n_heads];
@@ -722,6 +731,65 @@ static void do_recover(struct world *w, struct sql_result *r)
 	r->secret = p->secret;
 }
 
+/* ------------------------------------------------------------------ the cleaner */
+
+static bool left_over(struct world *w, const struct m_obj *o, int64_t grace_ms)
+{
+	const struct head_row *h = pg_head(w, o->table);
+	if (o->state == OBJ_STAGED) {
+		const struct m_txn *t = pg_txn(w, (struct txn_id){o->owner});
+		return !t || t->r.state > TXN_DB_SEALED;
+	}
+	if (o->state != OBJ_LEDGER)
+		return false;
+	if (o->epoch < 0)
+		return o->since_ms <= world_pg_ms(w) - grace_ms;
+	return !h || h->epoch > o->epoch;
+}
+
+static void do_claim(struct world *w, const struct sql_clean_claim *k, struct sql_result *r)
+{
+	struct pg *p = &w->pg;
+	int64_t now = world_pg_ms(w);
+	struct strv *v = world_alloc(w, ((size_t)k->max + 1) * sizeof *v);
+	for (size_t i = 0; i < p->n_objs; i++) {
+		struct m_obj *o = &p->objs[i];
+		bool mine = uuid_is_nil(k->table.u) ? !pg_head(w, o->table) && o->state != OBJ_STAGED
+						    : uuid_eq(o->table.u, k->table.u);
+		if (!mine)
+			continue;
+		if (left_over(w, o, k->grace_ms))
+			obj_to(w, o, OBJ_QUEUED);
+		bool due = (o->state == OBJ_QUEUED && o->since_ms <= now - k->grace_ms) ||
+			   (o->state == OBJ_CLAIMED && o->since_ms <= now - k->tombstone_ms);
+		if (!due || r->n_paths >= (size_t)k->max)
+			continue;
+		obj_to(w, o, OBJ_CLAIMED);
+		v[r->n_paths++] = o->path;
+	}
+	r->paths = v;
+}
+
+static void claimed_gone(struct world *w, const struct strv *v, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct m_obj *o = pg_obj(w, v[i]);
+		if (o && o->state == OBJ_CLAIMED)
+			obj_remove(w, o);
+	}
+}
+
+static void do_cleaned(struct world *w, const struct sql_clean_done *k)
+{
+	claimed_gone(w, k->deleted, k->n_deleted);
+	claimed_gone(w, k->live, k->n_live);
+	for (size_t i = 0; i < k->n_unsure; i++) {
+		struct m_obj *o = pg_obj(w, k->unsure[i]);
+		if (o && o->state == OBJ_CLAIMED)
+			obj_to(w, o, OBJ_CLAIMED);
+	}
+}
+
 /* ------------------------------------------------------------------ statements */
 
 static void execute(struct world *w, struct flight *fl)
@@ -792,6 +860,12 @@ static void execute(struct world *w, struct flight *fl)
 		break;
 	case SQL_TABLE_DROP:
 		do_drop(w, &e->u.drop, r);
+		break;
+	case SQL_CLEAN_CLAIM:
+		do_claim(w, &e->u.claim, r);
+		break;
+	case SQL_CLEAN_DONE:
+		do_cleaned(w, e->u.clean_done);
 		break;
 	default:
 		r->verdict = SQL_APPLIED;

@@ -193,11 +193,19 @@ static void run_delete(struct world *w, void *arg)
 	if (fl->gen != w->gen || !w->core)
 		return;
 	struct object **p = slot(w, fl->e.u.path);
-	if (*p) {
+	const struct m_obj *row = pg_obj(w, fl->e.u.path);
+	if (!row || row->state != OBJ_CLAIMED)
+		world_fail(w, "an object is deleted that is not claimed: %.*s",
+			   STRV_ARG(fl->e.u.path));
+	bool lost = world_fault(w, w->conf.f.put_lost);
+	if (lost)
+		err_set(&fl->err, ST_IO_UNKNOWN, "", "no answer");
+	if (*p && !(lost && world_chance(w, 500))) {
 		mview_unref((*p)->view);
 		(*p)->view = NULL;
 		*p = (*p)->next;
 	}
+	world_trace(w, "delete %.*s st %d", STRV_ARG(fl->e.u.path), (int)fl->err.st);
 	struct event ev = {.u.done.err = &fl->err};
 	world_complete(w, fl, &ev);
 }

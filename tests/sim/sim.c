@@ -8,8 +8,8 @@
 
 #include "tests/sim/world.h"
 
-#define CALM_US INT64_C(40000000)
-#define LAST_US INT64_C(40000000)
+#define CALM_US INT64_C(30000000)
+#define LAST_US INT64_C(20000000)
 
 #ifdef FRAZIL_MUTANT
 static const char *mutant = "";
@@ -54,6 +54,7 @@ static void draw(struct world *w)
 	c->run_us = 1500000 + world_below(w, 2500000);
 	c->client_timeout_us = 100000 + world_below(w, 1500000);
 	c->ttl_ms = 1000 + world_below(w, 5000);
+	c->grace_ms = 100 + world_below(w, 1500);
 	c->batch_max = world_chance(w, 200) ? 1 + (size_t)world_below(w, 3) : 256;
 	c->window_us = world_chance(w, 500) ? world_below(w, 50000) : 0;
 	c->cache_max = world_chance(w, 300) ? 1000 : (size_t)64 << 20;
@@ -82,6 +83,9 @@ static uint64_t run(uint64_t seed, bool tracing, bool print)
 					  .lifetime_ms = 600000,
 					  .retry_us = 20000,
 					  .load_timeout_us = 2000000,
+					  .cleaner_grace_ms = w->conf.grace_ms,
+					  .cleaner_tombstone_ms = 2 * w->conf.grace_ms,
+					  .cleaner_interval_us = 200000,
 					  .verify_snapshots = 1};
 	oracle_init(w);
 	pg_init(w);
@@ -92,6 +96,11 @@ static uint64_t run(uint64_t seed, bool tracing, bool print)
 	actors_check_done(w);
 	w->last_daemon = w->core ? w->daemon : w->last_daemon;
 	/* A last daemon finds whatever is left. */
+	struct event drain = {.kind = EV_DRAIN};
+	world_step(w, &drain);
+	world_run(w, w->now + 5000000);
+	if (w->core && !core_idle(w->core))
+		world_fail(w, "the daemon does not come to rest");
 	if (w->core)
 		world_crash_core(w);
 	world_start_core(w);

@@ -37,7 +37,7 @@ struct sim_conf {
 	int sql_us, io_us;         /* typical latencies */
 	int64_t run_us;            /* faults and new work until then */
 	int64_t client_timeout_us; /* before a client repeats */
-	int64_t ttl_ms;
+	int64_t ttl_ms, grace_ms;
 	size_t batch_max;
 	int64_t window_us;
 	size_t cache_max;
@@ -86,6 +86,7 @@ struct m_obj {
 	struct uuid owner;
 	int64_t epoch;
 	enum obj_state state;
+	int64_t since_ms;
 	bool late; /* written by a statement that nobody waits for any more */
 };
 struct m_tab {
