@@ -11,7 +11,7 @@ libzstd-dev libsnappy-dev libuv1-dev libpq-dev libcurl4-openssl-dev libsystemd-d
 python3 python3-venv ca-certificates curl"
 test="$run clang libclang-rt-14-dev check libsubunit-dev libavro-dev git"
 interop="$run openjdk-17-jre-headless maven"
-bench="nginx-light wrk"
+bench="nginx-light wrk openjdk-17-jdk-headless maven"
 
 wanted=
 for part in "${@:-run}"; do
@@ -37,6 +37,7 @@ there() {
 	postgresql) ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 ;;
 	postgresql-client) command -v psql >/dev/null 2>&1 ;;
 	openjdk-17-jre-headless) java_home >/dev/null ;;
+	openjdk-17-jdk-headless) ls /usr/lib/jvm/*17*/bin/javac >/dev/null 2>&1 ;;
 	maven) command -v mvn >/dev/null 2>&1 ;;
 	wrk) command -v wrk >/dev/null 2>&1 ;;
 	nginx-light) command -v nginx >/dev/null 2>&1 || [ -x /usr/sbin/nginx ] ;;

@@ -1,17 +1,27 @@
 #!/usr/bin/env python3
-"""Measures the daemon on this machine: commits on one table, racing deletes, loadTable beside nginx.
+"""Measures the daemon on this machine, and the Java library's own commits beside it.
 
-usage: bench.py [--seconds S] [--writers 1,16,64,256] [--delays 0,60] [--only commits,deletes,load]
+usage: bench.py [--long] [--only commits,batch,race,load,peers,parts]
 
-Each writer commits one small data file a transaction and waits for its publication before the next, so
-throughput is writers / latency. The writers run in two processes of the Python client on the same
-cores as the daemon; the daemon's own CPU time a transaction is shown beside. Files are made before.
+Sections:
+  commits  1, 16, 64 and 256 workers on one table, each with one small transaction at a time: appends of
+           one data file, deletes of one row, both; local files, and 60 ms added to every write
+  batch    one transaction and 256 that touch the same file: the same statements and writes (checked)
+  race     100 workers delete one row each of one data file, at once, twice: all land (checked)
+  load     loadTable beside nginx serving the same bytes
+  peers    the Java library against Iceberg's REST test server and with JdbcCatalog, on the same
+           PostgreSQL and disk, and against the daemon's REST catalog
+  parts    vector merges and manifest entries a second, without a daemon
+
+Load generator, daemon and PostgreSQL share the machine. What was acknowledged is compared with the
+table after every run; a difference fails. Results: standard output and build/bench/results.txt.
 """
 
 import argparse
-import asyncio
-import multiprocessing
+import base64
+import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -21,11 +31,13 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-sys.path[:0] = [os.path.join(ROOT, "tests"), os.path.join(ROOT, "clients/python")]
+sys.path[:0] = [HERE, os.path.join(ROOT, "tests"), os.path.join(ROOT, "clients/python")]
 
 import pyarrow as pa  # noqa: E402
 
 import frazil  # noqa: E402
+import peers  # noqa: E402
+import webload  # noqa: E402
 from frazil import parquet  # noqa: E402
 from support.daemon import Daemon  # noqa: E402
 from support.postgres import Postgres  # noqa: E402
@@ -33,203 +45,320 @@ from support.postgres import Postgres  # noqa: E402
 SCHEMA = {"type": "struct", "schema-id": 0, "fields": [
     {"id": 1, "name": "id", "required": False, "type": "long"},
     {"id": 2, "name": "v", "required": False, "type": "string"}]}
-PROCESSES = 2
+SMALL = 10  # rows of an appended file
+TARGETS = 8  # data files that deletions spread over
+TARGET_ROWS = 1 << 20
+DELAY_MS = 60
+# Statements that a batch causes; the lease, the cleaner and the horizon run on the clock.
+BATCH_SQL = ("txn_once", "txn_request", "txn_read", "queue_read", "batch_look", "ledger", "publish", "unledger", "head_read",
+             "head_bump")
+
+
+class Report:
+    """Tables on standard output and, at the end, in a file."""
+
+    def __init__(self):
+        self.lines = []
+        self.widths = []
+
+    def say(self, text=""):
+        print(text, flush=True)
+        self.lines.append(text)
+
+    def head(self, title, *columns):
+        self.say()
+        self.say(title)
+        self.widths = [max(8, len(c)) for c in columns]
+        self.row(*columns)
+
+    def row(self, *cells):
+        text = [("%.0f" if abs(c) >= 100 else "%.1f") % c if isinstance(c, float) else str(c) for c in cells]
+        self.say("  " + "  ".join(t.rjust(w) for t, w in zip(text, self.widths)))
+
+    def save(self, path):
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as f:
+            f.write("\n".join(self.lines) + "\n")
 
 
 def rows(n):
-    return pa.table({"id": pa.array(range(n), pa.int64()), "v": pa.array(["v%d" % i for i in range(n)])})
+    return pa.table({"id": pa.array(range(n), pa.int64()), "v": pa.array(["row"] * n)})
 
 
-def make_table(daemon, name):
-    daemon.rest.call("POST", "/v1/namespaces", {"namespace": ["bench"], "properties": {}})
-    daemon.rest.want(200, "POST", "/v1/namespaces/bench/tables", {
-        "name": name, "schema": SCHEMA, "properties": {"format-version": "3"}})
-    with frazil.Client(daemon.rpc) as c:
-        return c.table("bench." + name).info()
+def counters(daemon):
+    """Samples of the metrics page, name with labels -> value."""
+    text = daemon.admin.get("/metrics").body.decode()
+    return {k: float(v) for k, v in (line.rsplit(" ", 1) for line in text.splitlines() if line[:1] != "#")}
 
 
-def copies(record, n, tag):
-    """n data files of the same bytes under names of their own."""
-    source = parquet.local_path(record["file_path"])
-    out = []
-    for i in range(n):
-        path = "%s.%s-%d.parquet" % (source[:-8], tag, i)
-        os.link(source, path)
-        out.append({**record, "file_path": record["file_path"][:-len(source)] + path})
-    return out
+def difference(after, before, pattern):
+    return sum(v - before.get(k, 0) for k, v in after.items() if re.fullmatch(pattern, k))
 
 
-def cpu_seconds(pid):
-    with open("/proc/%d/stat" % pid) as f:
-        fields = f.read().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+def sql_kind(kind):
+    return r'frazil_sql_statements_total\{kind="%s"\}' % kind
 
 
-def metric(daemon, pattern):
-    """Sum of the samples whose name and labels match; None without any."""
-    found = [float(line.rsplit(" ", 1)[1]) for line in daemon.admin.get("/metrics").body.decode().splitlines()
-             if not line.startswith("#") and re.match(pattern, line)]
-    return sum(found) if found else None
+def puts(after, before):
+    return difference(after, before, r'frazil_object_requests_total\{kind="put"\}')
 
 
-def quantile(sorted_values, q):
-    return sorted_values[min(len(sorted_values) - 1, int(q * len(sorted_values)))]
+def statements(after, before):
+    return {k: int(difference(after, before, sql_kind(k))) for k in BATCH_SQL if difference(after, before, sql_kind(k))}
 
 
-# ---- writers: each process runs its share as coroutines over one connection
-async def share(rpc, table, info, record, writers, seconds, tag, results):
-    took = []
-    end = time.monotonic() + seconds
+class Table:
+    """A fresh table with what the load generator needs: a template file, files to delete from."""
 
-    async def one(client, files):
-        for f in files:
-            if time.monotonic() > end:
-                return
-            began = time.monotonic()
-            await client.commit_once(table, kind="APPEND", data_files=[f], info=info)
-            took.append(time.monotonic() - began)
+    made = 0
 
-    made = copies(record, writers * 40 + int(seconds * 2500), tag)
-    async with frazil.AsyncClient(rpc) as client:
-        end = time.monotonic() + seconds
-        began = time.monotonic()
-        await asyncio.gather(*[one(client, made[i::writers]) for i in range(writers)])
-        elapsed = time.monotonic() - began
-    results.put((elapsed, took))
+    def __init__(self, daemon, folder, targets=0):
+        Table.made += 1
+        self.daemon, self.name = daemon, "t%d" % Table.made
+        self.base_rows = self.base_deleted = 0
+        daemon.rest.call("POST", "/v1/namespaces", {"namespace": ["bench"], "properties": {}})
+        daemon.rest.want(200, "POST", "/v1/namespaces/bench/tables", {
+            "name": self.name, "schema": SCHEMA, "properties": {"format-version": "3"}})
+        self.files = os.path.join(folder, self.name)
+        with frazil.Client(daemon.rpc) as c:
+            info = c.table("bench." + self.name).info()
+            template = parquet.write(rows(SMALL), info)[0]
+            with open(self.files + ".json", "w") as f:
+                json.dump({k: v for k, v in template.items() if v is not None}, f,
+                          default=lambda b: base64.b64encode(b).decode())
+            self.snapshot = 0
+            if targets:
+                self.delete_from(c, info, targets)
 
+    def delete_from(self, client, info, n):
+        first = parquet.write(rows(TARGET_ROWS), info)[0]
+        made = [first]
+        source = parquet.local_path(first["path"])
+        for i in range(1, n):
+            copy = "%s-%d.parquet" % (source[:-8], i)
+            os.link(source, copy)
+            made.append({**first, "path": first["path"].replace(source, copy)})
+        o = client.commit_once("bench." + self.name, kind="APPEND", data_files=made, info=info)
+        self.snapshot = o.snapshot_id
+        self.base_rows = TARGET_ROWS * n
+        with open(self.files + ".targets", "w") as f:
+            f.writelines("%s %d\n" % (m["path"], TARGET_ROWS) for m in made)
 
-def run_share(*args):
-    asyncio.run(share(*args))
+    def metadata(self):
+        return self.daemon.rest.want(200, "GET", "/v1/namespaces/bench/tables/" + self.name).json["metadata"]
 
+    def load(self, mode, workers, *options):
+        """Runs the generator; its result, with the counters that moved meanwhile."""
+        args = [os.path.join(ROOT, "build/gcc/bench/load"), "--rpc", self.daemon.rpc, "--pid", str(self.daemon.process.pid),
+                "--table", self.name, "--mode", mode, "--workers", str(workers), "--tag", "%s%d" % (mode, workers),
+                "--template", self.files + ".json", *map(str, options)]
+        if mode != "append":
+            args += ["--targets", self.files + ".targets", "--snapshot", str(self.snapshot),
+                     "--first", str(self.base_deleted)]
+        before = counters(self.daemon)
+        got = subprocess.run(args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, check=False)
+        result = json.loads(got.stdout or "{}")
+        if got.returncode:
+            raise RuntimeError("load %s: %s" % (" ".join(args[1:]), result.get("first_error", "")))
+        after = counters(self.daemon)
+        result["puts"] = puts(after, before)
+        result["statements"] = statements(after, before)
+        result["published"] = difference(after, before, "frazil_batches_total")
+        self.base_rows += SMALL * result["appends"]
+        self.base_deleted += result["deletes"]
+        return result
 
-def commits(daemon, writers, seconds, delay):
-    name = "commits_%d_%d" % (writers, delay)
-    info = make_table(daemon, name)
-    record = parquet.write(rows(10), info)[0]
-    processes = min(PROCESSES, writers)
-    context = multiprocessing.get_context("spawn")
-    results = context.Queue()
-    before, sql, puts = cpu_seconds(daemon.process.pid), metric(daemon, "frazil_pg_statements_total"), metric(
-        daemon, "frazil_object_puts_total")
-    team = [context.Process(target=run_share, args=(
-        daemon.rpc, "bench." + name, info, record, writers // processes, seconds, "w%d" % n, results)) for n in range(processes)]
-    for p in team:
-        p.start()
-    got = [results.get() for _ in team]
-    for p in team:
-        p.join()
-    took = sorted(t for _, ts in got for t in ts)
-    elapsed = max(e for e, _ in got)
-    cpu = cpu_seconds(daemon.process.pid) - before
-    metadata = daemon.rest.want(200, "GET", "/v1/namespaces/bench/tables/%s" % name).json["metadata"]
-    snapshots = len(metadata["snapshots"])
-    # What was acknowledged must be there, or the figure means nothing.
-    last = next(s for s in metadata["snapshots"] if s["snapshot-id"] == metadata["current-snapshot-id"])
-    assert int(last["summary"]["total-records"]) == 10 * len(took), (last["summary"], len(took))
-    line = {"writers": writers, "put_delay_ms": delay, "txn_per_s": round(len(took) / elapsed, 1),
-            "p50_ms": round(quantile(took, 0.5) * 1000, 1), "p99_ms": round(quantile(took, 0.99) * 1000, 1),
-            "txn_per_snapshot": round(len(took) / snapshots, 1), "daemon_cpu_us_per_txn": round(cpu / len(took) * 1e6)}
-    if sql is not None:
-        line["sql_per_snapshot"] = round((metric(daemon, "frazil_pg_statements_total") - sql) / snapshots, 1)
-    if puts is not None:
-        line["puts_per_snapshot"] = round((metric(daemon, "frazil_object_puts_total") - puts) / snapshots, 1)
-    print("commits  " + "  ".join("%s=%s" % kv for kv in line.items()), flush=True)
-    return line
-
-
-# ---- 100 workers delete one row each of one data file
-async def race(rpc, table, path, snapshot, base, n):
-    async with frazil.AsyncClient(rpc, retries=0) as client:
-        done = await asyncio.gather(*[client.commit_once(
-            table, kind="DELETE", deletes=[(path, [base + i])], read_snapshot_id=snapshot) for i in range(n)],
-            return_exceptions=True)
-    return [d for d in done if not isinstance(d, Exception)], [d for d in done if isinstance(d, Exception)]
-
-
-def deletes(daemon):
-    info = make_table(daemon, "race")
-    with frazil.Client(daemon.rpc) as c:
-        o = c.commit_once("bench.race", kind="APPEND", data=rows(1000), info=info)
-    for turn in range(2):
-        began = time.monotonic()
-        good, bad = asyncio.run(race(daemon.rpc, "bench.race", o.files[0]["path"], o.snapshot_id, turn * 100, 100))
-        print("deletes  turn=%d  landed=%d of 100  snapshots=%d  ms=%.0f%s" % (
-            turn + 1, len(good), len({g.snapshot_id for g in good}), (time.monotonic() - began) * 1000,
-            "  first error: %r" % bad[0] if bad else ""), flush=True)
-        assert len(good) == 100
+    def check(self):
+        """Every acknowledged row and deletion is in the table, and none else."""
+        metadata = self.metadata()
+        last = next(s for s in metadata["snapshots"] if s["snapshot-id"] == metadata["current-snapshot-id"])["summary"]
+        have = int(last["total-records"]), int(last.get("total-position-deletes", 0))
+        if have != (self.base_rows, self.base_deleted):
+            raise AssertionError("the table has %d rows and %d deleted, acknowledged were %d and %d" % (
+                *have, self.base_rows, self.base_deleted))
+        return len(metadata["snapshots"])
 
 
-# ---- loadTable beside nginx serving the same bytes
-NGINX = """
-worker_processes 1; daemon off; pid %(folder)s/pid; error_log %(folder)s/error.log;
-events { worker_connections 256; }
-http { access_log off; default_type application/json; keepalive_requests 1000000; client_body_temp_path %(folder)s;
- proxy_temp_path %(folder)s; fastcgi_temp_path %(folder)s; uwsgi_temp_path %(folder)s; scgi_temp_path %(folder)s;
- server { listen 127.0.0.1:%(port)d; root %(folder)s/www; } }
-"""
+# ---- sections
+def commits(daemon, folder, report, o, delay):
+    rates = {}
+    report.head("commits on one table, %s" % ("local files" if not delay else "local files with %d ms added to every write" % delay),
+                "mode", "workers", "txn/s", "p50 ms", "p99 ms", "txn/batch", "daemon µs/txn", "client µs/txn", "PUT/batch",
+                "SQL/batch", "snapshots")
+    for mode in o.modes:
+        for workers in o.workers:
+            table = Table(daemon, folder, 0 if mode == "append" else TARGETS)
+            if mode == "mixed" and workers == 1:
+                continue  # one worker does one thing
+            r = table.load(mode, workers, "--seconds", o.seconds, "--warmup", 1)
+            n, batches = r["in_window"], max(1, r["published"])
+            rate = n / (r["window_us"] / 1e6)
+            rates[mode, workers] = rate
+            report.row(mode, workers, rate, r["p50_us"] / 1e3, r["p99_us"] / 1e3, r["committed"] / batches,
+                       r["daemon_cpu_us"] / max(1, n), r["own_cpu_us"] / max(1, n), r["puts"] / batches,
+                       sum(r["statements"].values()) / batches, table.check())
+    return rates
 
 
-def wrk(url, seconds):
-    got = subprocess.run(["wrk", "-t1", "-c50", "-d%ds" % seconds, url], stdout=subprocess.PIPE, text=True, check=True).stdout
-    bad = re.search(r"Non-2xx or 3xx responses: (\d+)", got)
-    assert not bad, got
-    return float(re.search(r"Requests/sec:\s*([0-9.]+)", got).group(1))
+def batch(daemon, folder, report):
+    """commit.window-ms makes the daemon wait, so that all of a burst stand in one batch."""
+    report.head("one batch of 1 and of 256 transactions that touch the same files", "mode", "txns", "PUT", "SQL", "batches",
+                "statements")
+    for mode in ("append", "delete"):
+        table = Table(daemon, folder, 1)
+        table.load(mode, 1, "--once")
+        costs = []
+        for n in (1, 256):
+            r = table.load(mode, n, "--once", "--connections", 1)
+            costs.append((r["puts"], r["statements"]))
+            report.row(mode, n, int(r["puts"]), sum(r["statements"].values()), r["batches"],
+                       " ".join("%s=%d" % kv for kv in r["statements"].items()))
+        table.check()
+        if costs[0] != costs[1]:
+            raise AssertionError("a batch of 256 costs %r, one of 1 %r" % (costs[1], costs[0]))
 
 
-def load(daemon, seconds):
-    from support.daemon import free_ports
-    info = make_table(daemon, "load")
-    with frazil.Client(daemon.rpc) as c:
-        for _ in range(10):
-            c.commit_once("bench.load", kind="APPEND", data=rows(10), info=info)
-    target = "/v1/namespaces/bench/tables/load"
-    body = daemon.rest.want(200, "GET", target).body
-    nginx = shutil.which("nginx") or "/usr/sbin/nginx"
-    folder = tempfile.mkdtemp(prefix="frazil-bench-", dir="/var/tmp")
-    os.chmod(folder, 0o755)
-    os.mkdir(folder + "/www")
-    with open(folder + "/www/load", "wb") as f:
-        f.write(body)
-    port = free_ports(1)[0]
-    with open(folder + "/nginx.conf", "w") as f:
-        f.write(NGINX % {"folder": folder, "port": port})
-    server = subprocess.Popen([nginx, "-c", folder + "/nginx.conf", "-e", folder + "/error.log"])
-    try:
-        time.sleep(0.5)
-        theirs = wrk("http://127.0.0.1:%d/load" % port, seconds)
-        ours = wrk(daemon.uri + target, seconds)
-    finally:
-        server.terminate()
-        server.wait()
-        shutil.rmtree(folder, ignore_errors=True)
-    print("load     bytes=%d  loadTable/s=%.0f  nginx/s=%.0f  ratio=%.2f" % (len(body), ours, theirs, ours / theirs), flush=True)
+def race(daemon, folder, report):
+    report.head("100 workers delete one row each of one data file at once, twice", "round", "landed", "snapshots", "ms")
+    table = Table(daemon, folder, 1)
+    landed = 0
+    for turn in (1, 2):
+        r = table.load("delete", 100, "--once")
+        landed += r["committed"]
+        report.row(turn, r["committed"], r["snapshots"], r["window_us"] / 1e3)
+    table.check()
+    assert landed == 200, landed
+    return landed
+
+
+def load(daemon, folder, report, o):
+    report.head("loadTable, 50 connections, beside nginx serving the same bytes", "snapshots", "bytes", "loads/s", "nginx/s",
+                "ratio")
+    for snapshots in o.load_snapshots:
+        table = Table(daemon, folder)
+        for _ in range(snapshots):
+            table.load("append", 1, "--once", "--tag", "s%d" % time.monotonic_ns())
+        target = "/v1/namespaces/bench/tables/" + table.name
+        body = daemon.rest.want(200, "GET", target).body
+        ours, theirs = webload.beside_nginx(daemon.uri + target, body, o.load_seconds)
+        report.row(snapshots, len(body), ours, theirs, "%.2f" % (ours / theirs))
+
+
+def beside(report, o, peer, n, delay, rates):
+    r = peer.run("append", n, o.peer_seconds, o.peer_warmup, delay)[0]
+    if r["errors"] or r["snapshots"] != r["acknowledged"]:
+        raise AssertionError("%s: %r" % (peer.name, r))
+    rate = r["commits"] / r["seconds"]
+    ours = rates.get(("append", n, delay))
+    report.row(peer.name, n, delay, rate, r["p50_ms"], r["p99_ms"], "%.0f" % ours if ours else "-",
+               "%.0f x" % (ours / max(rate, 0.1)) if ours else "-")
+
+
+def beside_race(report, peer, o, landed):
+    got = peer.run("race", 100, 2, o.peer_warmup)
+    theirs = sum(r["landed"] for r in got)
+    report.row(peer.name, "%d of 200" % theirs, "%.0f" % (sum(r["seconds"] for r in got) * 500),
+               "%s of 200" % (landed if landed else "-"), "%.0f x" % (landed / max(1, theirs)) if landed else "-")
+
+
+def java_peers(postgres, daemon, folder, report, o, rates, landed):
+    """Appends that retry until they land, then racing deletes."""
+    plain = [("REST test server", lambda d: peers.fixture(postgres.database(), os.path.join(folder, "fixture%d" % d), d)),
+             ("JdbcCatalog", lambda d: peers.jdbc(postgres.database(), os.path.join(folder, "jdbc%d" % d)))]
+    report.head("appends by the Java library %s, beside frazil's workers of the same number" % peers.VERSION,
+                "to".ljust(16), "clients", "delay ms", "commits/s", "p50 ms", "p99 ms", "frazil/s", "ratio")
+    for delay in o.delays:
+        for _, make in plain:
+            peer = make(delay)
+            try:
+                for n in o.peer_clients if not delay else o.peer_clients[-1:]:
+                    beside(report, o, peer, n, delay, rates)
+            finally:
+                peer.close()
+    beside(report, o, peers.rest("frazil's REST", daemon.uri), o.peer_clients[-1], 0, rates)
+    report.head("100 clients delete one row each of one data file at once, twice", "to".ljust(16), "landed", "ms a round",
+                "frazil".rjust(10), "ratio")
+    for _, make in plain:
+        peer = make(0)
+        try:
+            beside_race(report, peer, o, landed)
+        finally:
+            peer.close()
+
+
+def parts(report):
+    report.say()
+    report.say("parts, without a daemon")
+    for program in ("bench_dv", "bench_manifest"):
+        got = subprocess.run([os.path.join(ROOT, "build/gcc/bench", program)], stdout=subprocess.PIPE, text=True, check=True)
+        for line in got.stdout.splitlines():
+            report.say("  " + line)
+
+
+def machine():
+    with open("/proc/cpuinfo") as f:
+        model = next((line.split(":", 1)[1].strip() for line in f if line.startswith("model name")), platform.machine())
+    with open("/proc/loadavg") as f:
+        load_now = f.read().split()[0]
+    return "%s, %d cores shared by daemon, PostgreSQL and clients; load before %s" % (model, os.cpu_count(), load_now)
 
 
 def main():
     p = argparse.ArgumentParser()
-    p.add_argument("--seconds", type=float, default=5)
-    p.add_argument("--writers", default="1,16,64,256")
-    p.add_argument("--delays", default="0,60")
-    p.add_argument("--only", default="commits,deletes,load")
-    a = p.parse_args()
+    p.add_argument("--long", action="store_true", default=os.environ.get("BENCH") == "long")
+    p.add_argument("--only", default="commits,batch,race,load,peers,parts")
+    p.add_argument("--workers", default="1,16,64,256")
+    p.add_argument("--modes", default="append,delete,mixed")
+    p.add_argument("--delays", default="0,%d" % DELAY_MS)
+    p.add_argument("--seconds", type=float)
+    o = p.parse_args()
+    only = o.only.split(",")
+    o.seconds = o.seconds or (15 if o.long else 3)
+    o.workers, o.modes = [int(w) for w in o.workers.split(",")], o.modes.split(",")
+    o.delays = [int(d) for d in o.delays.split(",")]
+    o.load_snapshots, o.load_seconds = ([10, 1000], 10) if o.long else ([10], 3)
+    o.peer_clients, o.peer_seconds, o.peer_warmup = ([1, 16, 64, 128], 20, 15) if o.long else ([1, 16, 64], 6, 6)
     os.environ.setdefault("FRAZILD", "build/gcc/frazild")
-    only = a.only.split(",")
+
+    report = Report()
+    report.say("frazil %s, %s UTC, %s" % (
+        subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], stdout=subprocess.PIPE, text=True,
+                       check=False).stdout.strip(), time.strftime("%Y-%m-%d %H:%M", time.gmtime()), machine()))
+    report.say("command: %s" % (os.environ.get("BENCH_COMMAND") or " ".join(["tests/bench/bench.py", *sys.argv[1:]])))
     postgres = Postgres()
-    folder = tempfile.mkdtemp(prefix="frazil-bench-")
+    folder = tempfile.mkdtemp(prefix="frazil-bench-", dir="/var/tmp")
+    rates, landed = {}, None
+
+    def daemon_of(name, settings):
+        return Daemon(os.path.join(folder, name), postgres.database(), settings)
+
     try:
-        for delay in map(int, a.delays.split(",")):
-            daemon = Daemon(os.path.join(folder, str(delay)), postgres.database(), {"fs.put-delay-ms": delay})
+        if "parts" in only:
+            parts(report)
+        for delay in o.delays if "commits" in only else []:
+            d = daemon_of("delay%d" % delay, {"fs.put-delay-ms": delay})
             try:
-                if "commits" in only:
-                    for writers in map(int, a.writers.split(",")):
-                        commits(daemon, writers, a.seconds, delay)
-                if delay == 0 and "deletes" in only:
-                    deletes(daemon)
-                if delay == 0 and "load" in only:
-                    load(daemon, int(a.seconds))
+                rates.update({(*k, delay): v for k, v in commits(d, folder, report, o, delay).items()})
             finally:
-                daemon.close()
+                d.close()
+        if "batch" in only:
+            d = daemon_of("window", {"commit.window-ms": 300})
+            try:
+                batch(d, folder, report)
+            finally:
+                d.close()
+        d = daemon_of("plain", {})
+        try:
+            if "race" in only:
+                landed = race(d, folder, report)
+            if "load" in only:
+                load(d, folder, report, o)
+            if "peers" in only:
+                java_peers(postgres, d, folder, report, o, rates, landed)
+        finally:
+            d.close()
     finally:
+        report.save(os.path.join(ROOT, "build/bench/results.txt"))
         postgres.remove()
         shutil.rmtree(folder, ignore_errors=True)
     return 0

@@ -15,6 +15,7 @@ from support.daemon import die_with_parent, free_ports
 from support.postgres import ROOT
 
 HERE = os.path.join(ROOT, "tests/bench/java")
+VERSION = re.search(r"<iceberg.version>([^<]+)", open(os.path.join(HERE, "pom.xml")).read()).group(1)
 
 
 def home():
