@@ -15,7 +15,10 @@ const char *const pgcheck_hello =
 	" current_setting('synchronous_commit')::text, pg_is_in_recovery(), pg_backend_pid()::int4,"
 	" set_config('frazil.session', pg_backend_pid()::text, false)";
 
-/* synchronous_commit is raised to `on`, never lowered from `remote_apply`. */
+/* synchronous_commit is raised to `on`, never lowered from `remote_apply`. Every statement finds its
+ * rows by key: without this the planner, which sees small or never analysed tables and arrays of
+ * unknown length, reads all of frazil.txn to join it with a handful of ids, and keeps that plan
+ * while the table grows. */
 void pgcheck_init(struct pgcheck *c)
 {
 	snprintf(c->setup, sizeof c->setup,
@@ -28,7 +31,10 @@ void pgcheck_init(struct pgcheck *c)
 		 " set_config('default_transaction_read_only', 'off', false),"
 		 " set_config('search_path', 'pg_catalog', false),"
 		 " set_config('client_min_messages', 'warning', false),"
-		 " set_config('jit', 'off', false)",
+		 " set_config('jit', 'off', false), set_config('enable_seqscan', 'off', false),"
+		 " set_config('enable_hashjoin', 'off', false),"
+		 " set_config('enable_mergejoin', 'off', false),"
+		 " set_config('plan_cache_mode', 'force_generic_plan', false)",
 		 c->allow_unsafe ? "true"
 				 : "current_setting('synchronous_commit') = 'remote_apply'",
 		 (long long)c->statement_timeout_ms, (long long)c->lock_timeout_ms);

@@ -14,7 +14,7 @@ struct pgcheck {
 	/* Results of the last check */
 	int32_t server_version;
 	bool unsafe; /* allowed, yet to be told loudly */
-	char setup[768];
+	char setup[1280];
 };
 
 /* Builds the setup statement from the settings above. */

@@ -29,6 +29,7 @@ DECLARE
 	x record;
 	r frazil.item;
 	v_t frazil.txn;
+	v_new uuid[];
 	v_now int8;
 	v_id_ms int8;
 BEGIN
@@ -37,7 +38,36 @@ BEGIN
 	PERFORM 1 FROM frazil.horizon h WHERE h.table_id = ANY (p_table)
 		ORDER BY h.table_id FOR SHARE;
 	v_now := frazil.now_ms();
-	FOR x IN SELECT u.* FROM unnest(p_txn, p_table, p_incarnation, p_ref, p_kind, p_isolation,
+	-- Nearly always all are new: one statement for all of them, and only the others one by one.
+	WITH made AS (
+		INSERT INTO frazil.txn (txn, table_id, incarnation, ref, kind, isolation,
+			read_snapshot, principal, params, begin_msg, ttl_ms, created_ms, expires_ms,
+			state, commit_requested, set_digest, seal, summary, id_ms)
+		SELECT DISTINCT ON (u.txn) u.txn, u.table_id, u.incarnation, u.ref, u.kind,
+			u.isolation, u.read, u.principal, u.params, u.begin_msg, u.ttl, v_now,
+			v_now + u.ttl, CASE WHEN u.digest IS NULL THEN 0 ELSE 1 END,
+			u.digest IS NOT NULL, u.digest, u.seal, u.summary, frazil.uuid_ms(u.txn)
+		FROM unnest(p_txn, p_table, p_incarnation, p_ref, p_kind, p_isolation,
+			p_read, p_principal, p_params, p_begin, p_ttl, p_digest, p_seal, p_summary)
+			WITH ORDINALITY AS u(txn, table_id, incarnation, ref, kind, isolation, read,
+			principal, params, begin_msg, ttl, digest, seal, summary, ord)
+		JOIN frazil.head h ON h.table_id = u.table_id AND h.incarnation = u.incarnation
+		LEFT JOIN frazil.horizon z ON z.table_id = u.table_id
+		WHERE frazil.uuid_ms(u.txn) <= v_now + 600000
+			AND (z.closed_before IS NULL OR frazil.uuid_ms(u.txn) >= z.closed_before)
+		ORDER BY u.txn, u.ord
+		ON CONFLICT DO NOTHING RETURNING txn
+	)
+	SELECT coalesce(array_agg(m.txn), '{}') INTO v_new FROM made m;
+	IF cardinality(v_new) = cardinality(p_txn) THEN
+		RETURN QUERY SELECT u.ord::int4, 0::int2, NULL::text, true, t
+		FROM unnest(p_txn) WITH ORDINALITY AS u(txn, ord)
+		JOIN frazil.txn t ON t.txn = u.txn;
+		RETURN;
+	END IF;
+	FOR x IN SELECT u.*, u.txn = ANY (v_new) AND row_number()
+			OVER (PARTITION BY u.txn ORDER BY u.ord) = 1 AS fresh
+			FROM unnest(p_txn, p_table, p_incarnation, p_ref, p_kind, p_isolation,
 			p_read, p_principal, p_params, p_begin, p_ttl, p_digest, p_seal, p_summary)
 			WITH ORDINALITY AS u(txn, table_id, incarnation, ref, kind, isolation, read,
 			principal, params, begin_msg, ttl, digest, seal, summary, ord)
@@ -46,8 +76,13 @@ BEGIN
 		r := NULL;
 		r.ord := x.ord;
 		r.code := 0;
-		r.fresh := false;
+		r.fresh := x.fresh;
 		SELECT * INTO v_t FROM frazil.txn t WHERE t.txn = x.txn FOR UPDATE;
+		IF x.fresh THEN
+			r.t := v_t;
+			RETURN NEXT r;
+			CONTINUE;
+		END IF;
 		IF NOT FOUND THEN
 			v_id_ms := frazil.uuid_ms(x.txn);
 			IF NOT EXISTS (SELECT FROM frazil.head h WHERE h.table_id = x.table_id
@@ -125,6 +160,10 @@ BEGIN
 		)
 		SELECT coalesce(array_agg(a.path), '{}') INTO v_add FROM added a;
 		v_new := v_new || v_add;
+		-- All new, each wanted once: nobody else knows these rows.
+		IF cardinality(v_new) = cardinality(p_path) THEN
+			RETURN;
+		END IF;
 		SELECT count(*) INTO v_have FROM (SELECT 1 FROM frazil.object o
 			WHERE o.path = ANY (p_path) ORDER BY o.path FOR UPDATE) q;
 		EXIT WHEN v_have = v_want;
@@ -289,7 +328,8 @@ DECLARE
 	v_path text[] := array_fill(NULL::text, ARRAY[v_n]);
 	v_fresh boolean[] := array_fill(false, ARRAY[v_n]);
 	v_show boolean[] := array_fill(true, ARRAY[v_n]);
-	v_try int4[] := '{}';
+	v_try boolean[] := array_fill(false, ARRAY[v_n]);
+	v_open boolean := false;
 BEGIN
 	FOR x IN SELECT b.ord, b.code, b.fresh, (b.t).state AS state, (b.t).set_digest AS set_digest
 			FROM frazil.begin_items(p_txn, p_table, p_incarnation, p_ref, p_kind,
@@ -301,7 +341,7 @@ BEGIN
 		IF x.code <> 0 THEN
 			v_show[x.ord] := false;
 		ELSIF x.fresh THEN
-			v_try := v_try || x.ord;
+			v_try[x.ord] := true;
 		ELSIF x.set_digest IS NOT NULL THEN
 			IF x.set_digest <> p_digest[x.ord] THEN
 				v_code[x.ord] := 4;
@@ -315,13 +355,14 @@ BEGIN
 				WHERE u.ord = x.ord AND f.digest <> u.digest) THEN
 			v_code[x.ord] := 4;
 		ELSE
-			v_try := v_try || x.ord;
+			v_try[x.ord] := true;
+			v_open := true;
 		END IF;
 	END LOOP;
 	FOR x IN SELECT s.* FROM (
 			SELECT array_agg(u.ord) AS ords, array_agg(p_txn[u.ord]) AS txns,
 				array_agg(u.path) AS paths
-			FROM unnest(p_path_ord, p_path) u(ord, path) WHERE u.ord = ANY (v_try)) a,
+			FROM unnest(p_path_ord, p_path) u(ord, path) WHERE v_try[u.ord]) a,
 			LATERAL frazil.stage_paths(a.ords, a.txns, a.paths) s
 	LOOP
 		v_code[x.ord] := x.code;
@@ -334,13 +375,16 @@ BEGIN
 	SELECT p_txn[u.ord], u.fragment_id, u.attempt, u.digest, u.payload
 	FROM unnest(p_stage_ord, p_fragment, p_attempt, p_fdigest, p_payload)
 		u(ord, fragment_id, attempt, digest, payload)
-	WHERE u.ord = ANY (v_try) AND v_code[u.ord] = 0
+	WHERE v_try[u.ord] AND v_code[u.ord] = 0
 	ON CONFLICT DO NOTHING;
-	UPDATE frazil.txn t SET state = 1, commit_requested = true, set_digest = u.digest,
-		seal = u.seal, summary = u.summary
-	FROM unnest(p_txn, p_digest, p_seal, p_summary) WITH ORDINALITY
-		AS u(txn, digest, seal, summary, ord)
-	WHERE t.txn = u.txn AND t.state = 0 AND u.ord = ANY (v_try) AND v_code[u.ord] = 0;
+	-- Fresh rows were born sealed; one that a Begin had made is sealed here.
+	IF v_open THEN
+		UPDATE frazil.txn t SET state = 1, commit_requested = true, set_digest = u.digest,
+			seal = u.seal, summary = u.summary
+		FROM unnest(p_txn, p_digest, p_seal, p_summary) WITH ORDINALITY
+			AS u(txn, digest, seal, summary, ord)
+		WHERE t.txn = u.txn AND t.state = 0 AND v_try[u.ord] AND v_code[u.ord] = 0;
+	END IF;
 	RETURN QUERY SELECT u.ord::int4, v_code[u.ord], v_path[u.ord], v_fresh[u.ord], t
 	FROM unnest(p_txn) WITH ORDINALITY AS u(txn, ord)
 	LEFT JOIN frazil.txn t ON t.txn = u.txn AND v_show[u.ord];
@@ -467,7 +511,8 @@ BEGIN
 	PERFORM 1 FROM frazil.txn t WHERE t.txn = ANY (p_txn) ORDER BY t.txn FOR UPDATE;
 	UPDATE frazil.txn t SET state = u.state, batch_no = p_batch_no, final_ms = v_now
 	FROM unnest(p_txn, p_state) u(txn, state)
-	WHERE t.txn = u.txn AND t.state = 1 AND t.table_id = p_table
+	-- Written so that only the primary key fits: the index of live rows holds all that were.
+	WHERE t.txn = u.txn AND t.state + 0 = 1 AND (t.table_id = p_table) IS TRUE
 		AND t.incarnation = p_incarnation;
 	GET DIAGNOSTICS v_n = ROW_COUNT;
 	IF v_n <> cardinality(p_txn) THEN
