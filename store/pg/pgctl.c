@@ -3,7 +3,7 @@
 #include "store/pg/pgmig.h"
 
 #define RETRY_MIN_MS 100
-#define RETRY_MAX_MS 5000
+#define RETRY_MAX_MS 2000
 #define STANDBY_MS 1000
 #define BEAT_MS 1000
 #define BEAT_DEADLINE_US (5 * 1000000ll)

@@ -3,7 +3,7 @@
 #include "store/pg/pgctl.h"
 
 #define RETRY_MIN_MS 100
-#define RETRY_MAX_MS 5000
+#define RETRY_MAX_MS 2000
 /* Hashing a password takes thousands of rounds on our thread: not all at one moment. */
 #define STAGGER_MS 10
 #define DEADLINE_EXTRA_MS 2000

@@ -429,8 +429,10 @@ void pgtest_restart(struct pgtest *t)
 	printf("ready\n");
 	fflush(stdout);
 	int64_t epoch = 1;
-	uint64_t end = uv_hrtime() + 9000000000ull;
-	for (int i = 0; uv_hrtime() < end; i++) {
+	/* Until it has been away, is back, and has worked for a while. */
+	uint64_t end = uv_hrtime() + 60000000000ull;
+	int good = 0;
+	for (int i = 0; uv_hrtime() < end && good < 100; i++) {
 		struct txn_row row = make_txn(&m, 1000 + i);
 		struct sql_effect e[3] = {
 			{.kind = SQL_TXN_BEGIN, .u.begin = &row},
@@ -454,6 +456,8 @@ void pgtest_restart(struct pgtest *t)
 			epoch = r[2].r.head.epoch;
 		if (!r[0].r.sent)
 			pgtest_sleep(t, 50);
+		bool works = r[0].r.sent && !r[0].r.lost && r[0].r.err.st == ST_OK;
+		good = t->fenced && t->state == PGPOOL_UP && works ? good + 1 : 0;
 	}
 	printf("applied %d lost %d unsent %d error %d fenced %d\n", applied, lost, unsent, error,
 	       t->fenced);
