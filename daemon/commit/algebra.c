@@ -69,7 +69,7 @@ enum status algebra_legacy(struct mview *const *views, size_t n, const struct ma
 
 static size_t slot(int ref, struct strv path)
 {
-	return (size_t)(bytes_hash(strv_bytes(path)) + (uint64_t)ref) % 64;
+	return (size_t)(bytes_hash(strv_bytes(path)) + (uint64_t)ref) % PLAN_BUCKETS;
 }
 
 struct plan_file *algebra_file(const struct plan *p, int ref, struct strv path)
@@ -121,17 +121,11 @@ static enum cache_answer state_of(struct plan *p, int ref, struct strv path, str
 	} else {
 		f->now = plan_own_set(p, bitmap64_new());
 	}
+	f->n_dvs = l.n_dvs;
 	f->next = p->files[slot(ref, path)];
 	p->files[slot(ref, path)] = f;
 	*ret_f = f;
 	return CACHE_HAVE;
-}
-
-/* More than one vector is left by a foreign commit; deletes on such a file are refused. */
-static bool two_vectors(const struct plan *p, int ref, struct strv path)
-{
-	const struct plan_ref *r = &p->refs[ref];
-	return algebra_locate(r->views, r->list ? r->list->l.n : 0, path).n_dvs > 1;
 }
 
 static enum status refuse(struct plan_txn *t, enum status st, const char *what, struct strv path)
@@ -174,7 +168,8 @@ static enum cache_answer check_one(struct plan *p, int ref, struct plan_txn *t,
 		refuse(t, ST_FILE_GONE, "data file is no longer in the ref", d->data_file);
 		return CACHE_HAVE;
 	}
-	if (two_vectors(p, ref, d->data_file)) {
+	if (f->n_dvs > 1) {
+		/* Left by a foreign commit. */
 		refuse(t, ST_TABLE_INCONSISTENT, "data file has two vectors", d->data_file);
 		return CACHE_HAVE;
 	}

@@ -1,6 +1,7 @@
 #include "daemon/commit/encode.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "daemon/commit/lineage.h"
 #include "daemon/commit/rewrite.h"
@@ -28,6 +29,8 @@ struct work {
 	int64_t timestamp_ms;
 	int64_t next_row_id;
 	int n_vectors; /* numbers the names */
+	const struct plan_change **changes; /* of the lane, ascending by path */
+	size_t n_changes;
 	struct strv data_dir;
 };
 
@@ -165,16 +168,45 @@ struct next {
 
 static bool is_changed(void *ctx, const struct manifest_entry *e)
 {
-	const struct plan_lane *lane = ctx;
+	const struct work *k = ctx;
 	bool data = e->file.content == CONTENT_DATA;
 	if (!data && !content_file_is_dv(&e->file))
 		return false;
 	struct strv path = data ? e->file.path : e->file.referenced_data_file;
-	for (size_t i = 0; i < lane->n_changes; i++)
-		if (strv_eq(lane->changes[i].file->path, path))
+	size_t low = 0, high = k->n_changes;
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+		int order = strv_cmp(path, k->changes[mid]->file->path);
+		if (order == 0)
 			/* A changed file loses its old vector; a dropped one also itself. */
-			return !data || lane->changes[i].drop;
+			return !data || k->changes[mid]->drop;
+		if (order < 0)
+			high = mid;
+		else
+			low = mid + 1;
+	}
 	return false;
+}
+
+static int by_path(const void *a, const void *b)
+{
+	const struct plan_change *x = *(const struct plan_change *const *)a;
+	const struct plan_change *y = *(const struct plan_change *const *)b;
+	return strv_cmp(x->file->path, y->file->path);
+}
+
+static bool sort_changes(struct work *k, const struct plan_lane *lane)
+{
+	k->n_changes = lane->n_changes;
+	k->changes = arena_calloc(&k->w.out->arena, lane->n_changes ? lane->n_changes : 1,
+				  sizeof(struct plan_change *));
+	if (!k->changes)
+		return false;
+	for (size_t i = 0; i < lane->n_changes; i++)
+		k->changes[i] = &lane->changes[i];
+	if (k->n_changes > 1)
+		qsort(k->changes, k->n_changes, sizeof(struct plan_change *), by_path);
+	return true;
 }
 
 static bool touches(const struct plan_lane *lane, const struct mview *v)
@@ -284,13 +316,12 @@ static enum status old_rows(struct work *k, const struct plan_lane *lane, const 
 		for (size_t e = 0; e < r->view->m->n; e++) {
 			const struct manifest_entry *entry = &r->view->m->entries[e];
 			if (entry->status != ENTRY_DELETED &&
-			    is_changed((void *)(uintptr_t)lane, entry) &&
+			    is_changed(k, entry) &&
 			    !tally_remove(tally, &entry->file))
 				return full(err);
 		}
 		*f = (struct fresh){.is_new = true};
-		st = rewrite_copy(&k->w, r, is_changed, (void *)(uintptr_t)lane, &f->row.f,
-				  &f->file, err);
+		st = rewrite_copy(&k->w, r, is_changed, k, &f->row.f, &f->file, err);
 		next->n++;
 		tally->created++;
 		tally->replaced++;
@@ -487,7 +518,7 @@ static enum status write_snapshot(struct work *k, int index, struct err *err)
 	/* Every old manifest, at most once; new ones: at most one per file or vector. */
 	size_t most = line->n + 1 + lane->n_files + lane->n_changes;
 	next.v = arena_calloc(&out->arena, most ? most : 1, sizeof *next.v);
-	if (!next.v)
+	if (!next.v || !sort_changes(k, lane))
 		return full(err);
 	enum status st = old_rows(k, lane, line, &next, &tally, err);
 	if (st == ST_OK)

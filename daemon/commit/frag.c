@@ -1,5 +1,7 @@
 /* Fragments: from the message, through what was already deleted at the read snapshot, to the
  * stored form and back. */
+#include <stdlib.h>
+
 #include "daemon/commit/state.h"
 
 #include "daemon/commit/algebra.h"
@@ -8,7 +10,9 @@
 #include "proto/iceberg/metadata.h"
 #include "proto/rpc/msg.h"
 
-#define FRAG_VERSION 1
+/* The version, the positions as the worker stated them (Seal's totals count those), the message. */
+#define FRAG_VERSION 2
+#define FRAG_HEAD 9
 #define SEAL_VERSION 1
 
 static enum status full(struct err *err)
@@ -16,14 +20,60 @@ static enum status full(struct err *err)
 	return err_set(err, ST_TOO_LARGE, "", "the transaction exceeds the memory limit");
 }
 
+static int by_text(const void *a, const void *b)
+{
+	return strv_cmp(*(const struct strv *)a, *(const struct strv *)b);
+}
+
+ptrdiff_t frag_twice(struct strv *v, size_t n)
+{
+	if (n > 1)
+		qsort(v, n, sizeof *v, by_text);
+	for (size_t i = 1; i < n; i++)
+		if (strv_eq(v[i - 1], v[i]))
+			return (ptrdiff_t)i;
+	return -1;
+}
+
+bool frag_among(const struct strv *sorted, size_t n, struct strv text)
+{
+	return n && bsearch(&text, sorted, n, sizeof *sorted, by_text) != NULL;
+}
+
+static size_t slot_of(const struct txn *x, struct strv id, int32_t attempt)
+{
+	return (size_t)(bytes_hash(strv_bytes(id)) + (uint64_t)(uint32_t)attempt) &
+	       (x->n_frag_slots - 1);
+}
+
 struct frag *frag_find(const struct txn *x, struct strv id, int32_t attempt)
 {
-	for (struct list *n = x->frags.next; n != &x->frags; n = n->next) {
-		struct frag *f = LIST_ITEM(n, struct frag, node);
-		if (f->attempt == attempt && strv_eq(f->id, id))
-			return f;
+	if (!x->n_frag_slots)
+		return NULL;
+	struct frag *f = x->frag_slots[slot_of(x, id, attempt)];
+	while (f && (f->attempt != attempt || !strv_eq(f->id, id)))
+		f = f->next;
+	return f;
+}
+
+void frag_keep(struct txn *x, struct frag *f)
+{
+	if (x->n_frags >= x->n_frag_slots) {
+		base_free(x->frag_slots);
+		x->n_frag_slots = x->n_frag_slots ? x->n_frag_slots * 2 : 4;
+		x->frag_slots = base_calloc(x->n_frag_slots, sizeof(struct frag *));
+		LIST_FOR (n, tmp, &x->frags) {
+			struct frag *old = LIST_ITEM(n, struct frag, node);
+			struct frag **at = &x->frag_slots[slot_of(x, old->id, old->attempt)];
+			old->next = *at;
+			*at = old;
+		}
 	}
-	return NULL;
+	struct frag **slot = &x->frag_slots[slot_of(x, f->id, f->attempt)];
+	f->next = *slot;
+	*slot = f;
+	x->n_frags++;
+	list_push_back(&x->frags, &f->node);
 }
 
 static enum status decode_delete(struct txn *x, const struct rpc_delete_vector *in,
@@ -50,6 +100,32 @@ static enum status decode_delete(struct txn *x, const struct rpc_delete_vector *
 	return ST_OK;
 }
 
+static enum status no_path_twice(const struct frag *f, struct err *err)
+{
+	struct strv *v = base_calloc(f->n_files ? f->n_files : 1, sizeof *v);
+	for (size_t i = 0; i < f->n_files; i++)
+		v[i] = f->files[i].path;
+	ptrdiff_t at = frag_twice(v, f->n_files);
+	if (at >= 0)
+		err_set(err, ST_DUPLICATE_PATH, "data_files.path",
+			"the fragment brings this path twice: %.*s", STRV_ARG(v[at]));
+	base_free(v);
+	return at >= 0 ? ST_DUPLICATE_PATH : ST_OK;
+}
+
+static enum status no_target_twice(const struct frag *f, struct err *err)
+{
+	struct strv *v = base_calloc(f->n_deletes ? f->n_deletes : 1, sizeof *v);
+	for (size_t i = 0; i < f->n_deletes; i++)
+		v[i] = f->deletes[i].data_file;
+	ptrdiff_t at = frag_twice(v, f->n_deletes);
+	if (at >= 0)
+		err_set(err, ST_BAD_REQUEST, "deletes.data_file",
+			"the fragment names this data file twice: %.*s", STRV_ARG(v[at]));
+	base_free(v);
+	return at >= 0 ? ST_BAD_REQUEST : ST_OK;
+}
+
 static enum status decode_files(const struct metadata *m, struct txn *x,
 				const struct rpc_fragment *in, struct frag *f, struct err *err)
 {
@@ -62,10 +138,6 @@ static enum status decode_files(const struct metadata *m, struct txn *x,
 	for (size_t i = 0; i < in->n_data_files; i++) {
 		const struct rpc_data_file *d = &in->data_files[i];
 		enum status st = check_data_file(m, d, &x->arena, &f->files[i], err);
-		for (size_t k = 0; k < i && st == ST_OK; k++)
-			if (strv_eq(f->files[k].path, d->path))
-				st = err_set(err, ST_DUPLICATE_PATH, "path",
-					     "the fragment brings this path twice");
 		if (st != ST_OK) {
 			err_prefix(err, "data_files[%zu]", i);
 			return st;
@@ -76,7 +148,7 @@ static enum status decode_files(const struct metadata *m, struct txn *x,
 			return err_set(err, ST_BAD_REQUEST, "data_files", "row counts overflow");
 	}
 	f->n_files = in->n_data_files;
-	return ST_OK;
+	return no_path_twice(f, err);
 }
 
 static enum status kind_allows(const struct txn *x, const struct rpc_fragment *in, struct err *err)
@@ -120,10 +192,6 @@ enum status frag_decode(const struct metadata *m, struct txn *x, const struct rp
 		return full(err);
 	for (size_t i = 0; i < in->n_deletes; i++) {
 		st = decode_delete(x, &in->deletes[i], &f->deletes[i], err);
-		for (size_t k = 0; k < i && st == ST_OK; k++)
-			if (strv_eq(f->deletes[k].data_file, f->deletes[i].data_file))
-				st = err_set(err, ST_BAD_REQUEST, "data_file",
-					     "the fragment names this data file twice");
 		if (st != ST_OK) {
 			err_prefix(err, "deletes[%zu]", i);
 			return st;
@@ -131,8 +199,10 @@ enum status frag_decode(const struct metadata *m, struct txn *x, const struct rp
 		f->positions += in->deletes[i].cardinality;
 	}
 	f->n_deletes = in->n_deletes;
-	*ret_f = f;
-	return ST_OK;
+	st = no_target_twice(f, err);
+	if (st == ST_OK)
+		*ret_f = f;
+	return st;
 }
 
 /* ------------------------------------------------------------------ the read snapshot */
@@ -265,7 +335,10 @@ bool frag_pack(struct txn *x, const struct rpc_fragment *in, struct frag *f)
 	}
 	if (ok) {
 		out.deletes = dv;
+		uint8_t stated[8];
 		buf_putc(&b, FRAG_VERSION);
+		put_u64be(stated, (uint64_t)f->positions);
+		buf_put(&b, stated, sizeof stated);
 		msg_encode(&rpc_record_fragment, &out, &b);
 		ok = buf_ok(&b) && arena_bytes(&x->arena, buf_bytes(&b), &f->payload);
 	}
@@ -277,10 +350,10 @@ bool frag_pack(struct txn *x, const struct rpc_fragment *in, struct frag *f)
 enum status frag_unpack(struct txn *x, const struct fragment_row *row, struct frag **ret_f,
 			struct err *err)
 {
-	if (row->payload.n < 1 || row->payload.p[0] != FRAG_VERSION)
+	if (row->payload.n < FRAG_HEAD || row->payload.p[0] != FRAG_VERSION)
 		return err_set(err, ST_CORRUPT, "fragment.payload", "unknown version");
 	const void *msg;
-	struct bytes body = {row->payload.p + 1, row->payload.n - 1};
+	struct bytes body = {row->payload.p + FRAG_HEAD, row->payload.n - FRAG_HEAD};
 	enum status st = msg_decode(&rpc_record_fragment, body, &x->arena, &msg, err);
 	if (st != ST_OK)
 		return st;
@@ -293,6 +366,7 @@ enum status frag_unpack(struct txn *x, const struct fragment_row *row, struct fr
 	f->attempt = in->attempt;
 	f->digest = in->digest;
 	f->durable = true;
+	f->positions = (int64_t)get_u64be(row->payload.p + 1);
 	st = decode_files(x->table->meta, x, in, f, err);
 	if (st != ST_OK)
 		return st;
@@ -309,7 +383,6 @@ enum status frag_unpack(struct txn *x, const struct fragment_row *row, struct fr
 			.data_file = in->deletes[i].data_file,
 			.positions = set,
 			.dead = in->deletes[i].provenance == RPC_PROVENANCE_DEAD};
-		f->positions += in->deletes[i].cardinality;
 	}
 	f->n_deletes = in->n_deletes;
 	*ret_f = f;

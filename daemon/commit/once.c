@@ -152,7 +152,7 @@ static void once_run(struct core *c, struct gather *g)
 	if (!w)
 		st = ST_TOO_LARGE;
 	if (st == ST_OK)
-		st = stage_check_winners(x, w, n, &err);
+		st = stage_check_winners(w, n, &err);
 	if (st == ST_OK)
 		st = txn_seal(c, x, w, n, &err);
 	if (st == ST_OK && !frag_pack_seal(&x->arena, w, n, &x->row.seal))
@@ -224,7 +224,7 @@ void once_start(struct core *c, struct request *r)
 		struct frag *f;
 		st = frag_decode(t->meta, x, &m->fragments[i], &f, &err);
 		if (st == ST_OK)
-			list_push_back(&x->frags, &f->node);
+			frag_keep(x, f);
 		else
 			err_prefix(&err, "fragments[%zu]", i);
 	}

@@ -10,6 +10,8 @@
 #include "daemon/commit/cache.h"
 #include "daemon/commit/reflog.h"
 
+#define PLAN_BUCKETS 1024
+
 struct plan_delete {
 	struct strv data_file;
 	/* What the transaction deletes beyond its read snapshot's vector; bits are below the file's
@@ -56,6 +58,7 @@ struct plan_file {
 	const struct manifest_entry *data;
 	const struct mview *dv_view; /* NULL: no vector at the head */
 	const struct manifest_entry *dv;
+	size_t n_dvs; /* more than one: the head is inconsistent */
 	const struct vec *base;	 /* the head's vector, NULL without one */
 	struct bitmap64 *now;	 /* base and all that was applied so far */
 	struct bitmap64 *moved;	 /* of that, what this batch moved; NULL when nothing */
@@ -101,7 +104,7 @@ struct plan {
 	size_t n_lanes;
 	struct plan_txn *txns; /* the caller's */
 	size_t n_txns;
-	struct plan_file *files[64]; /* hash by ref and path */
+	struct plan_file *files[PLAN_BUCKETS]; /* hash by ref and path */
 	struct bitmap64 **sets;	     /* owned sets, freed with the plan */
 	size_t n_sets, cap_sets;
 	struct vec **vecs; /* references held */

@@ -335,9 +335,9 @@ void request_table_ready(struct core *c, struct table *t)
  * gives the state as it is, anything that may have happened is unknown. */
 static void expire(struct core *c, struct request *r)
 {
-	if ((r->kind == EV_COMMIT || r->kind == EV_COMMIT_ONCE) && r->txn &&
-	    r->txn->state != TXN_NEW) {
-		finish_pending(c, r, r->txn);
+	const struct txn *x = request_txn(r);
+	if ((r->kind == EV_COMMIT || r->kind == EV_COMMIT_ONCE) && x && x->state != TXN_NEW) {
+		finish_pending(c, r, x);
 		list_remove(&r->wait);
 		return;
 	}
@@ -347,7 +347,8 @@ static void expire(struct core *c, struct request *r)
 		request_let(r);
 		return;
 	}
-	if (r->sent || r->batch || r->creation) {
+	/* An abort that waits for its turn in the table's queue is not taken back. */
+	if (r->sent || r->batch || r->creation || (r->kind == EV_ABORT && r->txn)) {
 		request_status(c, r,
 			       r->kind == EV_TABLE_COMMIT || r->kind == EV_TABLE_CREATE
 				       ? ST_COMMIT_UNKNOWN

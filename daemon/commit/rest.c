@@ -148,20 +148,18 @@ static enum cache_answer check_snapshots(struct core *c, struct batch *b, struct
 	return waiting ? CACHE_WAIT : CACHE_HAVE;
 }
 
-/* Whether the commit only adds snapshots that delete rows for good. */
-static bool only_dead(const struct ev_request *in)
+/* Whether every snapshot from `before` to `now` deleted rows for good: what a ref took over from
+ * elsewhere counts as what this commit adds. */
+static bool only_dead(const struct metadata *m, int64_t before, int64_t now)
 {
-	bool any = false;
-	for (size_t i = 0; i < in->u.commit_table.n_updates; i++) {
-		const struct update *u = &in->u.commit_table.updates[i];
-		if (u->kind != UPDATE_ADD_SNAPSHOT)
-			continue;
-		any = true;
-		if (!strv_eq(u->u.snapshot->operation, STRV("delete")) ||
-		    snapshot_summary(u->u.snapshot, "added-data-files").p)
+	while (now != before) {
+		const struct snapshot *s = metadata_snapshot(m, now);
+		if (!s || !strv_eq(s->operation, STRV("delete")) ||
+		    snapshot_summary(s, "added-data-files").p)
 			return false;
+		now = s->parent_id;
 	}
-	return any;
+	return true;
 }
 
 void rest_plan(struct core *c, struct batch *b)
@@ -209,7 +207,6 @@ void rest_plan(struct core *c, struct batch *b)
 	case CACHE_HAVE:
 		break;
 	}
-	b->rest_dead = only_dead(in);
 	batch_encode(c, b);
 }
 
@@ -227,7 +224,7 @@ void rest_published(struct core *c, struct batch *b)
 			continue;
 		if (now != SNAPSHOT_NONE && before != SNAPSHOT_NONE &&
 		    metadata_is_ancestor(t->meta, before, now))
-			reflog_foreign(l, now, b->rest_dead);
+			reflog_foreign(l, now, only_dead(t->meta, before, now));
 		else
 			reflog_reset(l, now);
 	}

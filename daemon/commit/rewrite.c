@@ -104,6 +104,26 @@ enum status rewrite_manifest(struct rewrite *w, enum manifest_content content, i
 	return st;
 }
 
+/* A live entry goes into another manifest: what it inherited here, it must state there. A manifest
+ * gets its first-row-id when a list first names it in version 3; an earlier view has none yet. */
+static enum status carry(const struct rewrite_row *old, struct manifest_entry *e, int64_t *next,
+			 struct err *err)
+{
+	if (*next == ROW_ID_NONE || e->file.first_row_id != ROW_ID_NONE)
+		return ST_OK;
+	e->file.first_row_id = *next;
+	if (!add_i64(*next, e->file.record_count, next))
+		return err_set(err, ST_CORRUPT, "first_row_id", "row ids of %.*s pass 63 bits",
+			       STRV_ARG(old->f.path));
+	return ST_OK;
+}
+
+static int64_t first_of(const struct rewrite *w, const struct rewrite_row *old)
+{
+	return w->version >= 3 && old->f.content == MANIFEST_DATA ? old->f.first_row_id
+								  : ROW_ID_NONE;
+}
+
 enum status rewrite_copy(struct rewrite *w, const struct rewrite_row *old,
 			 bool (*gone)(void *ctx, const struct manifest_entry *e), void *ctx,
 			 struct manifest_file *ret_row, struct bytes *ret_file, struct err *err)
@@ -116,12 +136,16 @@ enum status rewrite_copy(struct rewrite *w, const struct rewrite_row *old,
 	if (!copies || !entries)
 		return full(err);
 	size_t n = 0;
+	int64_t next = first_of(w, old);
 	for (size_t i = 0; i < m->n; i++) {
 		const struct manifest_entry *e = &m->entries[i];
 		if (e->status == ENTRY_DELETED)
 			continue;
 		copies[n] = *e;
 		copies[n].status = ENTRY_EXISTING;
+		enum status st = carry(old, &copies[n], &next, err);
+		if (st != ST_OK)
+			return st;
 		if (gone(ctx, e)) {
 			copies[n].status = ENTRY_DELETED;
 			copies[n].snapshot_id = w->snapshot_id;
@@ -145,16 +169,21 @@ enum status rewrite_merge(struct rewrite *w, const struct rewrite_row *const *ol
 		arena_calloc(a, most ? most : 1, sizeof(struct manifest_entry *));
 	if (!copies || !entries)
 		return full(err);
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
+		int64_t next = first_of(w, olds[i]);
 		for (size_t k = 0; k < olds[i]->view->m->n; k++) {
 			const struct manifest_entry *e = &olds[i]->view->m->entries[k];
 			if (e->status == ENTRY_DELETED)
 				continue;
 			copies[at] = *e;
 			copies[at].status = ENTRY_EXISTING;
+			enum status st = carry(olds[i], &copies[at], &next, err);
+			if (st != ST_OK)
+				return st;
 			entries[at] = &copies[at];
 			at++;
 		}
+	}
 	return rewrite_manifest(w, olds[0]->view->m->content, olds[0]->f.spec_id,
 				olds[0]->view->m, entries, at, ret_row, ret_file, err);
 }

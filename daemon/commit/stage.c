@@ -174,12 +174,15 @@ static void begun(struct core *c, void *ctx, const struct event *ev)
 		return;
 	}
 	if (settled(c, r, q)) {
-		if (!fine)
+		if (!fine) {
 			item_error(c, r, &q->item);
-		else
+		} else {
 			/* The id was used before and has gone on; rows know more than memory. The
 			 * reply of a repeated Begin is still the same. */
+			x->row.incarnation = q->item.row.incarnation;
+			x->token = txn_token(c, x->id, x->table->id, x->row.incarnation);
 			begin_reply(c, r, x);
+		}
 	}
 	r->txn = NULL;
 	struct list late;
@@ -190,6 +193,47 @@ static void begun(struct core *c, void *ctx, const struct event *ev)
 	for (struct list *n; (n = list_pop_front(&late));)
 		request_run(c, LIST_ITEM(n, struct request, wait));
 	request_let(r);
+}
+
+/* A Begin that would be refused now may be the repeat of one that was not: its row answers. */
+static void late_read(struct core *c, void *ctx, const struct event *ev)
+{
+	struct request *r = ctx;
+	const struct sql_result *q = ev->u.done.sql;
+	struct table *t = r->table;
+	if (r->answered || !t || !settled(c, r, q)) {
+		request_let(r);
+		return;
+	}
+	if (q->item.st != ST_OK || !q->item.has_row) {
+		request_fail(c, r, &r->late_err);
+		request_let(r);
+		return;
+	}
+	struct err err = {0};
+	struct txn probe = {.table = t, .id = {r->in.u.begin->txn_id}};
+	arena_init(&probe.arena, c->conf.request_max_bytes);
+	enum status st = txn_fill(c, &probe, r->in.u.begin, r->in.principal, &err);
+	if (st == ST_OK && uuid_eq(q->item.row.table.u, t->id.u) &&
+	    digest_eq(&probe.row.params, &q->item.row.params)) {
+		probe.row.incarnation = q->item.row.incarnation;
+		probe.token = txn_token(c, probe.id, t->id, probe.row.incarnation);
+		begin_reply(c, r, &probe);
+	} else {
+		request_status(c, r, ST_DIGEST_CONFLICT, "txn_id",
+			       "the id was used before with other parameters");
+	}
+	arena_fini(&probe.arena);
+	request_let(r);
+}
+
+static void begin_late(struct core *c, struct request *r, const struct err *err)
+{
+	r->late_err = *err;
+	request_hold(r);
+	struct effect *e = core_emit(c, FX_SQL, late_read, r);
+	e->u.sql.kind = SQL_TXN_READ;
+	e->u.sql.u.txn = (struct txn_id){r->in.u.begin->txn_id};
 }
 
 void stage_begin(struct core *c, struct request *r)
@@ -203,7 +247,8 @@ void stage_begin(struct core *c, struct request *r)
 		return;
 	}
 	if (t->incarnation != r->in.incarnation) {
-		request_status(c, r, ST_TABLE_GONE, "table", "the table was replaced");
+		err_set(&err, ST_TABLE_GONE, "table", "the table was replaced");
+		begin_late(c, r, &err);
 		return;
 	}
 	struct txn *x = txn_find(c, id);
@@ -228,7 +273,7 @@ void stage_begin(struct core *c, struct request *r)
 	}
 	enum status st = stage_check_begin(t, m, &err);
 	if (st != ST_OK) {
-		request_fail(c, r, &err);
+		begin_late(c, r, &err);
 		return;
 	}
 	if (c->n_txns >= c->conf.txn_max) {
@@ -293,7 +338,7 @@ static void staged(struct core *c, void *ctx, const struct event *ev)
 		} else {
 			r->frag->durable = true;
 			renewed(x, &q->item);
-			list_push_back(&x->frags, &r->frag->node);
+			frag_keep(x, r->frag);
 			stage_reply(c, r, r->frag->id, r->frag->attempt, &r->frag->digest);
 		}
 	}
@@ -458,28 +503,34 @@ static void sealed(struct core *c, void *ctx, const struct event *ev)
 static bool losers(struct txn *x, const struct strv **ret_v, size_t *ret_n)
 {
 	size_t most = 0, n = 0;
-	for (struct list *l = x->frags.next; l != &x->frags; l = l->next)
-		most += LIST_ITEM(l, struct frag, node)->n_files;
+	for (struct list *l = x->frags.next; l != &x->frags; l = l->next) {
+		struct frag *f = LIST_ITEM(l, struct frag, node);
+		most += f->n_files;
+		f->won = false;
+	}
+	for (size_t i = 0; i < x->n_winners; i++)
+		x->winners[i]->won = true;
 	struct strv *v = arena_calloc(&x->arena, most ? most : 1, sizeof *v);
 	if (!v)
 		return false;
+	struct strv *kept = base_calloc(x->n_files ? x->n_files : 1, sizeof *kept);
+	for (size_t i = 0; i < x->n_files; i++)
+		kept[i] = x->files[i].path;
+	(void)frag_twice(kept, x->n_files); /* sorts */
 	for (struct list *l = x->frags.next; l != &x->frags; l = l->next) {
 		const struct frag *f = LIST_ITEM(l, struct frag, node);
-		bool won = false;
-		for (size_t i = 0; i < x->n_winners && !won; i++)
-			won = x->winners[i] == f;
-		for (size_t i = 0; !won && i < f->n_files; i++) {
-			bool kept = false;
-			for (size_t k = 0; k < x->n_files && !kept; k++)
-				kept = strv_eq(x->files[k].path, f->files[i].path);
-			for (size_t k = 0; k < n && !kept; k++)
-				kept = strv_eq(v[k], f->files[i].path);
-			if (!kept)
+		for (size_t i = 0; !f->won && i < f->n_files; i++)
+			if (!frag_among(kept, x->n_files, f->files[i].path))
 				v[n++] = f->files[i].path;
-		}
 	}
+	base_free(kept);
+	(void)frag_twice(v, n);
+	size_t once = 0;
+	for (size_t i = 0; i < n; i++)
+		if (!once || !strv_eq(v[once - 1], v[i]))
+			v[once++] = v[i];
 	*ret_v = v;
-	*ret_n = n;
+	*ret_n = once;
 	return true;
 }
 
@@ -559,31 +610,31 @@ static enum status seal_totals(const struct rpc_seal *m, struct frag *const *w, 
 	return ST_OK;
 }
 
-enum status stage_check_winners(const struct txn *x, struct frag *const *w, size_t n,
-				 struct err *err)
+enum status stage_check_winners(struct frag *const *w, size_t n, struct err *err)
 {
-	for (size_t i = 0; i < n; i++)
-		for (size_t k = 0; k < i; k++) {
-			if (strv_eq(w[i]->id, w[k]->id))
-				return err_set(err, ST_BAD_REQUEST, "fragments",
-					       "fragment %.*s is named twice",
-					       STRV_ARG(w[i]->id));
-			for (size_t a = 0; a < w[i]->n_files; a++)
-				for (size_t b = 0; b < w[k]->n_files; b++)
-					if (strv_eq(w[i]->files[a].path, w[k]->files[b].path))
-						return err_set(err, ST_DUPLICATE_PATH, "fragments",
-							       "two fragments bring %.*s",
-							       STRV_ARG(w[i]->files[a].path));
-		}
-	size_t files = 0, deletes = 0;
+	size_t files = 0, deletes = 0, at = 0;
 	for (size_t i = 0; i < n; i++) {
 		files += w[i]->n_files;
 		deletes += w[i]->n_deletes;
 	}
 	if (files == 0 && deletes == 0)
 		return err_set(err, ST_BAD_REQUEST, "fragments", "nothing is staged");
-	(void)x;
-	return ST_OK;
+	struct strv *v = base_calloc(n > files ? n : files, sizeof *v);
+	for (size_t i = 0; i < n; i++)
+		v[i] = w[i]->id;
+	enum status st = ST_OK;
+	ptrdiff_t found = frag_twice(v, n);
+	if (found >= 0)
+		st = err_set(err, ST_BAD_REQUEST, "fragments", "fragment %.*s is named twice",
+			     STRV_ARG(v[found]));
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k < w[i]->n_files; k++)
+			v[at++] = w[i]->files[k].path;
+	if (st == ST_OK && (found = frag_twice(v, files)) >= 0)
+		st = err_set(err, ST_DUPLICATE_PATH, "fragments", "two fragments bring %.*s",
+			     STRV_ARG(v[found]));
+	base_free(v);
+	return st;
 }
 
 static enum status seal_prepare(struct core *c, struct request *r, struct txn *x, struct err *err)
@@ -606,7 +657,7 @@ static enum status seal_prepare(struct core *c, struct request *r, struct txn *x
 			return st;
 		}
 	}
-	enum status st = stage_check_winners(x, w, m->n_fragments, err);
+	enum status st = stage_check_winners(w, m->n_fragments, err);
 	if (st == ST_OK)
 		st = seal_totals(m, w, m->n_fragments, err);
 	if (st == ST_OK)

@@ -68,10 +68,12 @@ struct request {
 /* One staged attempt of a fragment, decoded, in the transaction's arena. */
 struct frag {
 	struct list node;
+	struct frag *next; /* hash chain */
 	struct strv id;
 	int32_t attempt;
 	struct digest digest;
 	bool durable;
+	bool won; /* scratch of the one pass that asks */
 	struct content_file *files;
 	int32_t *schema_ids;
 	size_t n_files;
@@ -103,6 +105,8 @@ struct txn {
 	int format_version; /* of the table at Begin */
 	bool ordered;
 	struct list frags;
+	struct frag **frag_slots; /* hash over id and attempt; a power of two many, or none */
+	size_t n_frags, n_frag_slots;
 	struct frag **winners; /* in seal order; set when sealed */
 	size_t n_winners;
 	struct strv_pair *summary;
@@ -208,7 +212,6 @@ struct batch {
 	struct txn_id *ids;
 	uint8_t *states;
 	struct bytes *outcomes; /* per transaction, inside the packed form */
-	bool rest_dead; /* REST: only pure delete snapshots */
 };
 
 struct slot {
@@ -376,8 +379,7 @@ void stage_seal(struct core *c, struct request *r);
 MUST_CHECK enum status stage_check_begin(const struct table *t, const struct rpc_begin *m,
 					 struct err *err);
 /* Fragments that together make up a transaction. */
-MUST_CHECK enum status stage_check_winners(const struct txn *x, struct frag *const *w, size_t n,
-					   struct err *err);
+MUST_CHECK enum status stage_check_winners(struct frag *const *w, size_t n, struct err *err);
 /* The statement's item for a packed fragment; NULL when memory is gone. */
 struct sql_stage_item *stage_item(struct txn *x, struct frag *f);
 
@@ -440,6 +442,11 @@ bool frag_sealed(struct bytes seal, struct strv id, int32_t attempt, struct dige
 /* Finds them among the transaction's fragments. */
 MUST_CHECK enum status frag_winners(struct txn *x, struct bytes seal, struct frag ***ret_w,
 				    size_t *ret_n, struct err *err);
+/* Where a text stands that is there twice, or -1; sorts v. */
+ptrdiff_t frag_twice(struct strv *v, size_t n);
+bool frag_among(const struct strv *sorted, size_t n, struct strv text);
+/* Makes it one of the transaction's. */
+void frag_keep(struct txn *x, struct frag *f);
 struct frag *frag_find(const struct txn *x, struct strv id, int32_t attempt);
 
 /* --- batch.c --- */

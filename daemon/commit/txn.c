@@ -47,6 +47,7 @@ static void free_now(struct txn *x)
 	for (size_t i = 0; i < x->n_sets; i++)
 		bitmap64_free(x->sets[i]);
 	base_free(x->sets);
+	base_free(x->frag_slots);
 	arena_fini(&x->arena);
 	base_free(x);
 }
@@ -400,7 +401,7 @@ void txn_restore(struct core *c, struct table *t, const struct sql_item_result *
 		struct frag *f;
 		st = frag_unpack(x, &item->fragments[i], &f, &err);
 		if (st == ST_OK)
-			list_push_back(&x->frags, &f->node);
+			frag_keep(x, f);
 	}
 	if (st == ST_OK && item->row.state == TXN_DB_OPEN) {
 		txn_move(c, x, TXN_OPEN);
