@@ -60,12 +60,9 @@ static const struct manifest_file *known_row(const struct manifest_list *const *
 }
 
 enum status lineage_check(const struct manifest_list *list,
-			  const struct manifest_list *const *known, size_t n_known, int64_t first,
-			  int64_t added, struct err *err)
+			  const struct manifest_list *const *known, size_t n_known, int64_t low,
+			  int64_t end, struct err *err)
 {
-	int64_t end;
-	if (!add_i64(first, added, &end))
-		return err_set(err, ST_VALIDATION, "snapshot.added-rows", "row ids overflow");
 	struct arena a;
 	arena_init(&a, (list->n + 1) * (sizeof(struct range) + 16));
 	struct range *fresh = arena_calloc(&a, list->n ? list->n : 1, sizeof *fresh);
@@ -83,16 +80,19 @@ enum status lineage_check(const struct manifest_list *list,
 			break;
 		}
 		const struct manifest_file *old = known_row(known, n_known, row->path);
-		if (old && old->first_row_id != ROW_ID_NONE) {
-			if (old->first_row_id != row->first_row_id)
-				st = err_set(err, ST_VALIDATION, "snapshot.manifest-list",
-					     "first_row_id of a known manifest changed: %.*s",
-					     STRV_ARG(row->path));
-			continue;
+		if (old && old->first_row_id == ROW_ID_NONE)
+			old = NULL;
+		if (old && old->first_row_id != row->first_row_id) {
+			st = err_set(err, ST_VALIDATION, "snapshot.manifest-list",
+				     "first_row_id of a known manifest changed: %.*s",
+				     STRV_ARG(row->path));
+			break;
 		}
+		if (old && old->first_row_id < low)
+			continue;
 		int64_t count, to;
 		if (!rows_of(row, NULL, &count) || !add_i64(row->first_row_id, count, &to) ||
-		    row->first_row_id < first || to > end) {
+		    row->first_row_id < low || to > end) {
 			st = err_set(err, ST_VALIDATION, "snapshot.manifest-list",
 				     "rows of manifest lie outside the snapshot's row ids: %.*s",
 				     STRV_ARG(row->path));

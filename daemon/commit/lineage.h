@@ -10,10 +10,12 @@
 MUST_CHECK enum status lineage_assign(struct manifest_file *rows, struct mview *const *views,
 				      size_t n, int64_t *next, struct err *err);
 /* What a manifest list of a foreign snapshot must fulfil: every data manifest has a first-row-id;
- * one that `known` (an older list) already has keeps its number; new ones lie with their rows
- * inside [first, first + added) and do not overlap. ST_VALIDATION otherwise. */
+ * one that `known` (an older list) already has keeps its number; new ones lie with their rows in
+ * [low, end) and overlap nothing there. low is the table's next-row-id before the request, not the
+ * snapshot's first-row-id: DuckDB's MERGE, two snapshots in one commit, states a first-row-id above
+ * its rows. end is the snapshot's first-row-id + added-rows. ST_VALIDATION otherwise. */
 MUST_CHECK enum status lineage_check(const struct manifest_list *list,
 				     const struct manifest_list *const *known, size_t n_known,
-				     int64_t first, int64_t added, struct err *err);
+				     int64_t low, int64_t end, struct err *err);
 
 #endif

@@ -77,6 +77,11 @@ void rest_failed(struct core *c, struct batch *b, const struct err *err)
 	finish(c, b, err);
 }
 
+static const struct snapshot *added_snapshot(const struct update *u)
+{
+	return u->kind == UPDATE_ADD_SNAPSHOT ? u->u.snapshot : NULL;
+}
+
 /* Every snapshot that the request adds: not ahead of the clock, row ids within bounds. The manifest
  * list alone is read. */
 static enum cache_answer check_snapshots(struct core *c, struct batch *b, struct err *err)
@@ -84,7 +89,6 @@ static enum cache_answer check_snapshots(struct core *c, struct batch *b, struct
 	const struct ev_request *in = &b->rest->in;
 	const struct metadata *base = b->table->meta;
 	bool waiting = false;
-	int64_t next = metadata_next_row_id(base); /* before the snapshot that is looked at */
 	for (size_t i = 0; i < in->u.commit_table.n_updates; i++) {
 		const struct update *u = &in->u.commit_table.updates[i];
 		if (u->kind != UPDATE_ADD_SNAPSHOT)
@@ -110,15 +114,18 @@ static enum cache_answer check_snapshots(struct core *c, struct batch *b, struct
 			waiting = true;
 			continue;
 		}
-		/* The lists that may know its manifests: the parent's and the heads of refs. */
+		/* The lists that may know its manifests: the parent's, the heads of refs, and those that
+		 * this request added before it (DuckDB's MERGE is two snapshots in one commit). */
 		const struct manifest_list *known[64];
 		size_t n_known = 0, n_refs;
 		const struct snapshot_ref *refs = metadata_refs(base, &n_refs);
-		for (size_t k = 0; k <= n_refs && n_known < ARRAY_SIZE(known); k++) {
-			/* The parent may be a snapshot that this very request adds. */
-			const struct snapshot *o =
-				k < n_refs ? metadata_snapshot(base, refs[k].snapshot_id)
-					   : metadata_snapshot(b->fresh, s->parent_id);
+		for (size_t k = 0; k <= n_refs + i && n_known < ARRAY_SIZE(known); k++) {
+			const struct snapshot *o;
+			if (k <= i)
+				o = k == i ? metadata_snapshot(base, s->parent_id)
+					   : added_snapshot(&in->u.commit_table.updates[k]);
+			else
+				o = metadata_snapshot(base, refs[k - i - 1].snapshot_id);
 			struct mlist *old = NULL;
 			struct err ignored = {0};
 			if (!o || !o->manifest_list.p)
@@ -133,14 +140,14 @@ static enum cache_answer check_snapshots(struct core *c, struct batch *b, struct
 			continue;
 		if (s->first_row_id == ROW_ID_NONE || s->added_rows == ROW_ID_NONE)
 			continue; /* apply has said what is missing */
-		/* DuckDB states too large a first-row-id for the second snapshot of a request and
-		 * leaves the ids in between to that snapshot's manifests: they are nobody else's. */
-		int64_t from = s->first_row_id < next ? s->first_row_id : next, to;
-		if (!add_i64(s->first_row_id, s->added_rows, &to))
-			to = INT64_MAX;
-		if (to > next)
-			next = to;
-		if (lineage_check(&list->l, known, n_known, from, to - from, err) != ST_OK) {
+		int64_t end;
+		if (!add_i64(s->first_row_id, s->added_rows, &end)) {
+			err_set(err, ST_VALIDATION, "snapshot.added-rows", "row ids overflow");
+			err_prefix(err, "updates[%zu]", i);
+			return CACHE_FAIL;
+		}
+		if (lineage_check(&list->l, known, n_known, metadata_next_row_id(base), end, err) !=
+		    ST_OK) {
 			err_prefix(err, "updates[%zu]", i);
 			return CACHE_FAIL;
 		}
