@@ -31,6 +31,7 @@ void batch_free(struct batch *b)
 	plan_free(b->plan);
 	encode_out_free(b->out);
 	metadata_unref(b->fresh);
+	metadata_unref(b->base);
 	base_free(b->txns);
 	arena_fini(&b->arena);
 	base_free(b);

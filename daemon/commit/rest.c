@@ -155,13 +155,14 @@ static enum cache_answer check_snapshots(struct core *c, struct batch *b, struct
 	return waiting ? CACHE_WAIT : CACHE_HAVE;
 }
 
-/* Whether every snapshot from `before` to `now` deleted rows for good: what a ref took over from
- * elsewhere counts as what this commit adds. */
-static bool only_dead(const struct metadata *m, int64_t before, int64_t now)
+/* Whether every snapshot from `before` to `now` came with this commit and deleted rows for good. Of
+ * one that the ref took over from elsewhere it is not known whether it moved rows. */
+static bool only_dead(const struct metadata *m, const struct metadata *base, int64_t before,
+		      int64_t now)
 {
 	while (now != before) {
 		const struct snapshot *s = metadata_snapshot(m, now);
-		if (!s || !strv_eq(s->operation, STRV("delete")) ||
+		if (!s || metadata_snapshot(base, now) || !strv_eq(s->operation, STRV("delete")) ||
 		    snapshot_summary(s, "added-data-files").p)
 			return false;
 		now = s->parent_id;
@@ -182,6 +183,7 @@ void rest_plan(struct core *c, struct batch *b)
 	const struct ev_request *in = &r->in;
 	bool changed = false;
 	if (!b->fresh) {
+		b->base = metadata_ref(t->meta);
 		struct metadata_ctx ctx = {.now_ms = c->pg_ms,
 					    .base_location = t->location,
 					    .new_uuid = core_uuid4(c)};
@@ -231,7 +233,7 @@ void rest_published(struct core *c, struct batch *b)
 			continue;
 		if (now != SNAPSHOT_NONE && before != SNAPSHOT_NONE &&
 		    metadata_is_ancestor(t->meta, before, now))
-			reflog_foreign(l, now, only_dead(t->meta, before, now));
+			reflog_foreign(l, now, only_dead(t->meta, b->base, before, now));
 		else
 			reflog_reset(l, now);
 	}

@@ -201,6 +201,7 @@ struct batch {
 	struct needs needs;
 	struct plan *plan;
 	struct metadata *fresh; /* REST: the applied metadata */
+	struct metadata *base;	/* REST: what it was applied to */
 	struct encode_in in;
 	struct encode_out *out;
 	size_t puts; /* under way */
