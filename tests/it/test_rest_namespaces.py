@@ -2,6 +2,13 @@
 
 import pytest
 
+from support.openapi import Checked
+
+
+@pytest.fixture
+def rest(daemon):
+    return Checked(daemon.uri)
+
 
 def error(reply, code, kind, text=None):
     """The reply is an error of the specification's model."""

@@ -9,11 +9,17 @@ import uuid
 
 import pytest
 
-from support.rest import namespace, segment
+from support.openapi import Checked
+from support.rest import segment
 
 SCHEMA = {"type": "struct", "schema-id": 0, "fields": [
     {"id": 1, "name": "id", "type": "long", "required": False},
     {"id": 2, "name": "data", "type": "string", "required": False}]}
+
+
+@pytest.fixture
+def rest(daemon):
+    return Checked(daemon.uri)
 
 
 def error(reply, code, kind, text=None):
