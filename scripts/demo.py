@@ -3,11 +3,12 @@
 
 usage: demo.py REST_URI RPC_ADDRESS
 
-Each worker is a process of its own. All insert rows as Parquet files, and all delete rows of the same
-first data file, at the same time. DuckDB, which shares no code with the daemon, then counts the rows,
+Each worker is a process of its own and stages inserts, as Parquet files, and deletions of rows that all
+lie in the same first data file; then all ask for their commits at the same time. DuckDB, which shares no code with the daemon, then counts the rows,
 adds up their ids and looks at their row ids. Exit 1 when it does not agree.
 """
 
+import asyncio
 import glob
 import importlib
 import json
@@ -15,6 +16,7 @@ import multiprocessing
 import os
 import sys
 import time
+import urllib.error
 import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "clients/python"))
@@ -51,25 +53,39 @@ def batch(first, n, worker):
     }, schema=pa.schema([pa.field("id", pa.int64(), nullable=False), ("worker", pa.int32()), ("note", pa.string())]))
 
 
-def work(rpc, table, number, path, snapshot, ready, results):
-    """One worker: its ids and its positions are its own, its data file is everybody's."""
+async def work_async(rpc, table, number, path, snapshot, ready, results):
+    """Stages everything, waits for the others, then asks for all commits at once."""
     import frazil
     took, snapshots = [], set()
-    with frazil.Client(rpc) as client:
+
+    async def insert(k):
+        txn = await t.begin(kind="APPEND")
+        await txn.append(batch(FIRST + (number * ROUNDS + k) * ROWS, ROWS, number))
+        return txn
+
+    async def delete(k):
+        txn = await t.begin(kind="DELETE", read_snapshot_id=snapshot)
+        start = (number * ROUNDS + k) * GONE
+        await txn.delete(path, list(range(start, start + GONE)))
+        return txn
+
+    async def commit(txn):
+        began = time.monotonic()
+        outcome = await txn.commit()
+        took.append(time.monotonic() - began)
+        snapshots.add(outcome.snapshot_id)
+
+    async with frazil.AsyncClient(rpc) as client:
         t = client.table(table)
+        staged = await asyncio.gather(*[f(k) for k in range(ROUNDS) for f in (insert, delete)])
         ready.wait()
-        for k in range(ROUNDS):
-            began = time.monotonic()
-            txn = t.begin(kind="APPEND")
-            txn.append(batch(FIRST + (number * ROUNDS + k) * ROWS, ROWS, number))
-            snapshots.add(txn.commit().snapshot_id)
-            middle = time.monotonic()
-            txn = t.begin(kind="DELETE", read_snapshot_id=snapshot)
-            start = (number * ROUNDS + k) * GONE
-            txn.delete(path, list(range(start, start + GONE)))
-            snapshots.add(txn.commit().snapshot_id)
-            took += [middle - began, time.monotonic() - middle]
+        await asyncio.gather(*[commit(txn) for txn in staged])
     results.put((number, took, sorted(snapshots)))
+
+
+def work(*args):
+    """One worker: its ids and its positions are its own, its data file is everybody's."""
+    asyncio.run(work_async(*args))
 
 
 def count(uri, namespace, name):
@@ -102,7 +118,7 @@ def main():
         txn.append(batch(0, FIRST, -1))
         first = txn.commit()
     path = first.files[0]["path"]
-    print("one data file of %d rows; now %d workers at once: each %d inserts of %d rows and %d deletes of %d rows of that file"
+    print("one data file of %d rows; now %d workers at once, each with %d inserts of %d rows and %d deletes of %d rows of that file"
           % (FIRST, WORKERS, ROUNDS, ROWS, ROUNDS, GONE), flush=True)
 
     # Fresh processes: nothing of this one's connection is inherited.

@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 
 run="gcc libc6-dev make pkg-config libmicrohttpd-dev libjansson-dev libroaring-dev zlib1g-dev libssl-dev
 libzstd-dev libsnappy-dev libuv1-dev libpq-dev libcurl4-openssl-dev libsystemd-dev postgresql postgresql-client
-python3 python3-venv ca-certificates curl"
+python3 python3-venv ca-certificates curl iproute2"
 test="$run clang libclang-rt-14-dev check libsubunit-dev libavro-dev git"
 interop="$run openjdk-17-jre-headless maven"
 bench="nginx-light wrk openjdk-17-jdk-headless maven"
@@ -39,6 +39,7 @@ there() {
 	openjdk-17-jre-headless) java_home >/dev/null ;;
 	openjdk-17-jdk-headless) ls /usr/lib/jvm/*17*/bin/javac >/dev/null 2>&1 ;;
 	maven) command -v mvn >/dev/null 2>&1 ;;
+	iproute2) command -v ss >/dev/null 2>&1 ;;
 	wrk) command -v wrk >/dev/null 2>&1 ;;
 	nginx-light) command -v nginx >/dev/null 2>&1 || [ -x /usr/sbin/nginx ] ;;
 	curl | git | make | gcc | clang | pkg-config) command -v "$1" >/dev/null 2>&1 ;;
