@@ -174,6 +174,11 @@ static enum cache_answer check_one(struct plan *p, int ref, struct plan_txn *t,
 		return CACHE_HAVE;
 	}
 	const struct plan_ref *r = &p->refs[ref];
+	if (reflog_spoilt(r->log, d->data_file)) {
+		refuse(t, ST_TABLE_INCONSISTENT, "a foreign commit contradicts itself about",
+		       d->data_file);
+		return CACHE_HAVE;
+	}
 	if (algebra_legacy(r->views, r->list->l.n, f->data, &t->reject) != ST_OK)
 		return CACHE_HAVE;
 	uint64_t max;

@@ -32,6 +32,7 @@ void batch_free(struct batch *b)
 	encode_out_free(b->out);
 	metadata_unref(b->fresh);
 	metadata_unref(b->base);
+	rest_unview(b);
 	base_free(b->txns);
 	arena_fini(&b->arena);
 	base_free(b);
@@ -271,6 +272,10 @@ void batch_encode(struct core *c, struct batch *b)
 	ASSERT(arena_strv(&b->arena, t->location, &base));
 	b->in = (struct encode_in){.plan = b->plan,
 				   .metadata = b->fresh,
+				   .base = b->base,
+				   .verify = b->verify,
+				   .n_verify = b->n_verify,
+				   .reject = c->conf.verify_snapshots == 2,
 				   .metadata_path = strv_of(path),
 				   .base_location = base,
 				   .now_ms = c->pg_ms,

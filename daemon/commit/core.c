@@ -130,11 +130,6 @@ static void on_done(struct core *c, const struct event *ev)
 		done(c, ctx, ev);
 }
 
-static bool level_is_error(int level)
-{
-	return level <= 3;
-}
-
 static void log_done(struct core *c, void *ctx, const struct event *ev)
 {
 	(void)c;
@@ -161,8 +156,6 @@ void core_log(struct core *c, int level, const char *event, const struct table *
 		e->u.log.txn = x->id;
 	e->u.log.st = copy->st;
 	e->u.log.msg = strv_of(copy->msg);
-	if (level_is_error(level))
-		c->counters.findings++;
 }
 
 /* ------------------------------------------------------------------ contexts of effects */

@@ -742,7 +742,16 @@ void encode_run(const struct encode_in *in, struct encode_out *out)
 		out->changed = true;
 		out->last_seq = metadata_last_sequence_number(out->metadata);
 		out->next_row_id = metadata_next_row_id(out->metadata);
-		err.st = write_metadata(in, out, &err);
+		for (size_t i = 0; i < in->n_verify; i++)
+			verify_run(&in->verify[i], &out->found);
+		if (in->reject && out->found.n)
+			err.st = err_set(&err, ST_VALIDATION, "snapshot", "%s: %.*s",
+					 verify_text(out->found.v[0].kind),
+					 STRV_ARG(out->found.v[0].path));
+		else if (!find_expired(in, out, in->base))
+			err.st = full(&err);
+		else
+			err.st = write_metadata(in, out, &err);
 	}
 	out->err = err;
 }

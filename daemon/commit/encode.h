@@ -5,11 +5,16 @@
 #define DAEMON_COMMIT_ENCODE_H
 
 #include "daemon/commit/plan.h"
+#include "daemon/commit/verify.h"
 
 struct encode_in {
 	/* A batch of transactions; NULL for a metadata change that is already applied. */
 	const struct plan *plan;
 	struct metadata *metadata;   /* plan NULL: the new metadata, only to be written */
+	const struct metadata *base; /* plan NULL: what it replaces */
+	const struct verify_snapshot *verify; /* plan NULL: snapshots to look at first */
+	size_t n_verify;
+	bool reject; /* a finding fails the job */
 	struct strv metadata_path;   /* where it goes */
 	struct strv base_location;   /* metadata file of the plan's base */
 	int64_t now_ms;		     /* clock for timestamps */
@@ -68,6 +73,7 @@ struct encode_out {
 	/* Metadata files that fell off the log, when the table asks for their deletion. */
 	struct strv *expired;
 	size_t n_expired;
+	struct verify_out found;
 };
 
 struct encode_out *encode_out_new(size_t max_bytes);

@@ -45,18 +45,58 @@ static int by_start(const void *a, const void *b)
 	return x->from < y->from ? -1 : x->from > y->from;
 }
 
-static const struct manifest_file *known_row(const struct manifest_list *const *known, size_t n,
-					     struct strv path)
+struct known {
+	struct strv path;
+	int64_t first_row_id;
+};
+
+static int by_path(const void *a, const void *b)
 {
-	const struct manifest_file *found = NULL;
+	const struct known *x = a, *y = b;
+	int order = strv_cmp(x->path, y->path);
+	return order ? order
+		     : (x->first_row_id > y->first_row_id) - (x->first_row_id < y->first_row_id);
+}
+
+/* Every number that a data manifest has in the known lists, ascending. */
+static struct known *collect(const struct manifest_list *const *known, size_t n, size_t *ret_n)
+{
+	size_t most = 0, at = 0;
 	for (size_t k = 0; k < n; k++)
-		for (size_t i = 0; i < known[k]->n; i++)
-			if (strv_eq(known[k]->rows[i].path, path)) {
-				found = &known[k]->rows[i];
-				if (found->first_row_id != ROW_ID_NONE)
-					return found;
-			}
-	return found;
+		most += known[k]->n;
+	struct known *v = base_calloc(most ? most : 1, sizeof *v);
+	for (size_t k = 0; k < n; k++)
+		for (size_t i = 0; i < known[k]->n; i++) {
+			const struct manifest_file *row = &known[k]->rows[i];
+			if (row->content == MANIFEST_DATA && row->first_row_id != ROW_ID_NONE)
+				v[at++] = (struct known){row->path, row->first_row_id};
+		}
+	if (at > 1)
+		qsort(v, at, sizeof *v, by_path);
+	*ret_n = at;
+	return v;
+}
+
+enum standing { STANDING_NEW, STANDING_SAME, STANDING_CHANGED };
+
+static enum standing standing_of(const struct known *v, size_t n, const struct manifest_file *row)
+{
+	size_t low = 0, high = n;
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+		if (strv_cmp(v[mid].path, row->path) < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	enum standing s = STANDING_NEW;
+	for (; low < n && strv_eq(v[low].path, row->path); low++) {
+		/* Branches of an upgraded table may have given it different ones. */
+		if (v[low].first_row_id == row->first_row_id)
+			return STANDING_SAME;
+		s = STANDING_CHANGED;
+	}
+	return s;
 }
 
 enum status lineage_check(const struct manifest_list *list,
@@ -67,7 +107,8 @@ enum status lineage_check(const struct manifest_list *list,
 	arena_init(&a, (list->n + 1) * (sizeof(struct range) + 16));
 	struct range *fresh = arena_calloc(&a, list->n ? list->n : 1, sizeof *fresh);
 	ASSERT(fresh != NULL);
-	size_t n = 0;
+	size_t n = 0, n_olds;
+	struct known *olds = collect(known, n_known, &n_olds);
 	enum status st = ST_OK;
 	for (size_t i = 0; i < list->n && st == ST_OK; i++) {
 		const struct manifest_file *row = &list->rows[i];
@@ -79,16 +120,14 @@ enum status lineage_check(const struct manifest_list *list,
 				     STRV_ARG(row->path));
 			break;
 		}
-		const struct manifest_file *old = known_row(known, n_known, row->path);
-		if (old && old->first_row_id == ROW_ID_NONE)
-			old = NULL;
-		if (old && old->first_row_id != row->first_row_id) {
+		enum standing standing = standing_of(olds, n_olds, row);
+		if (standing == STANDING_CHANGED) {
 			st = err_set(err, ST_VALIDATION, "snapshot.manifest-list",
 				     "first_row_id of a known manifest changed: %.*s",
 				     STRV_ARG(row->path));
 			break;
 		}
-		if (old && old->first_row_id < low)
+		if (standing == STANDING_SAME && row->first_row_id < low)
 			continue;
 		int64_t count, to;
 		if (!rows_of(row, NULL, &count) || !add_i64(row->first_row_id, count, &to) ||
@@ -108,6 +147,7 @@ enum status lineage_check(const struct manifest_list *list,
 				st = err_set(err, ST_VALIDATION, "snapshot.manifest-list",
 					     "two manifests share row id %" PRId64, fresh[i].from);
 	}
+	base_free(olds);
 	arena_fini(&a);
 	return st;
 }

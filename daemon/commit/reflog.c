@@ -15,7 +15,7 @@ struct file {
 	struct file *next;
 	struct strv path; /* owned */
 	struct bitmap64 *moved;
-	bool emptied;
+	bool emptied, spoilt;
 };
 
 struct reflog {
@@ -186,4 +186,15 @@ bool reflog_was_emptied(const struct reflog *l, struct strv path)
 {
 	const struct file *f = find(l, path);
 	return f && f->emptied;
+}
+
+void reflog_spoil(struct reflog *l, struct strv path)
+{
+	find_or_add(l, path)->spoilt = true;
+}
+
+bool reflog_spoilt(const struct reflog *l, struct strv path)
+{
+	const struct file *f = find(l, path);
+	return f && f->spoilt;
 }

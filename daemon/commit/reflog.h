@@ -30,6 +30,9 @@ bool reflog_knows(const struct reflog *l, int64_t read);
 bool reflog_saw(const struct reflog *l, int64_t snapshot);
 /* Rows of the file that were moved; NULL for none. */
 const struct bitmap64 *reflog_moved_of(const struct reflog *l, struct strv path);
+/* A foreign commit left the data file's vectors or row ids contradictory. */
+void reflog_spoil(struct reflog *l, struct strv path);
+bool reflog_spoilt(const struct reflog *l, struct strv path);
 bool reflog_was_emptied(const struct reflog *l, struct strv path);
 
 #endif

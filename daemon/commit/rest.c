@@ -72,19 +72,62 @@ static void finish(struct core *c, struct batch *b, const struct err *err)
 	table_pump(c, t);
 }
 
-void rest_failed(struct core *c, struct batch *b, const struct err *err)
-{
-	finish(c, b, err);
-}
 
 static const struct snapshot *added_snapshot(const struct update *u)
 {
 	return u->kind == UPDATE_ADD_SNAPSHOT ? u->u.snapshot : NULL;
 }
 
+struct known_lists {
+	const struct manifest_list **v;
+	size_t n, cap;
+};
+
+static bool know_one(struct core *c, struct batch *b, const struct snapshot *s,
+		     struct known_lists *known)
+{
+	struct mlist *old = NULL;
+	struct err ignored = {0};
+	if (!s || !s->manifest_list.p)
+		return true;
+	enum cache_answer ans = cache_list(c->cache, s->manifest_list, &b->needs, &old, &ignored);
+	if (ans == CACHE_HAVE) {
+		if (known->n == known->cap) {
+			known->cap = known->cap ? known->cap * 2 : 16;
+			known->v = base_realloc_array(known->v, known->cap, sizeof *known->v);
+		}
+		known->v[known->n++] = &old->l;
+	}
+	return ans != CACHE_WAIT;
+}
+
+/* The lists that may know the manifests of snapshot s of update i: those that the request added before
+ * it (DuckDB's MERGE is two snapshots in one commit), the parent's, the heads of refs, or every
+ * retained one. false: some are to be read first. */
+static bool know(struct core *c, struct batch *b, size_t i, const struct snapshot *s, bool all,
+		 struct known_lists *known)
+{
+	const struct metadata *base = b->base;
+	bool have = true;
+	for (size_t k = 0; k < i; k++)
+		have &= know_one(c, b, added_snapshot(&b->rest->in.u.commit_table.updates[k]),
+				 known);
+	if (all) {
+		for (size_t k = 0; k < metadata_snapshot_count(base); k++)
+			have &= know_one(c, b, metadata_snapshot_at(base, k), known);
+		return have;
+	}
+	size_t n_refs;
+	const struct snapshot_ref *refs = metadata_refs(base, &n_refs);
+	have &= know_one(c, b, metadata_snapshot(base, s->parent_id), known);
+	for (size_t k = 0; k < n_refs; k++)
+		have &= know_one(c, b, metadata_snapshot(base, refs[k].snapshot_id), known);
+	return have;
+}
+
 /* Every snapshot that the request adds: not ahead of the clock, row ids within bounds. The manifest
  * list alone is read. */
-static enum cache_answer check_snapshots(struct core *c, struct batch *b, struct err *err)
+static enum cache_answer check_snapshots(struct core *c, struct batch *b, bool all, struct err *err)
 {
 	const struct ev_request *in = &b->rest->in;
 	const struct metadata *base = b->table->meta;
@@ -114,45 +157,184 @@ static enum cache_answer check_snapshots(struct core *c, struct batch *b, struct
 			waiting = true;
 			continue;
 		}
-		/* The lists that may know its manifests: the parent's, the heads of refs, and those that
-		 * this request added before it (DuckDB's MERGE is two snapshots in one commit). */
-		const struct manifest_list *known[64];
-		size_t n_known = 0, n_refs;
-		const struct snapshot_ref *refs = metadata_refs(base, &n_refs);
-		for (size_t k = 0; k <= n_refs + i && n_known < ARRAY_SIZE(known); k++) {
-			const struct snapshot *o;
-			if (k <= i)
-				o = k == i ? metadata_snapshot(base, s->parent_id)
-					   : added_snapshot(&in->u.commit_table.updates[k]);
-			else
-				o = metadata_snapshot(base, refs[k - i - 1].snapshot_id);
-			struct mlist *old = NULL;
-			struct err ignored = {0};
-			if (!o || !o->manifest_list.p)
-				continue;
-			ans = cache_list(c->cache, o->manifest_list, &b->needs, &old, &ignored);
-			if (ans == CACHE_WAIT)
-				waiting = true;
-			else if (ans == CACHE_HAVE)
-				known[n_known++] = &old->l;
-		}
-		if (waiting)
-			continue;
-		if (s->first_row_id == ROW_ID_NONE || s->added_rows == ROW_ID_NONE)
+		struct known_lists known = {0};
+		waiting |= !know(c, b, i, s, all, &known);
+		if (waiting || s->first_row_id == ROW_ID_NONE || s->added_rows == ROW_ID_NONE) {
+			base_free(known.v);
 			continue; /* apply has said what is missing */
-		int64_t end;
-		if (!add_i64(s->first_row_id, s->added_rows, &end)) {
-			err_set(err, ST_VALIDATION, "snapshot.added-rows", "row ids overflow");
-			err_prefix(err, "updates[%zu]", i);
-			return CACHE_FAIL;
 		}
-		if (lineage_check(&list->l, known, n_known, metadata_next_row_id(base), end, err) !=
-		    ST_OK) {
+		int64_t end = 0;
+		enum status st = ST_OK;
+		if (!add_i64(s->first_row_id, s->added_rows, &end))
+			st = err_set(err, ST_VALIDATION, "snapshot.added-rows", "row ids overflow");
+		else
+			st = lineage_check(&list->l, known.v, known.n, metadata_next_row_id(base),
+					   end, err);
+		base_free(known.v);
+		if (st != ST_OK) {
 			err_prefix(err, "updates[%zu]", i);
 			return CACHE_FAIL;
 		}
 	}
 	return waiting ? CACHE_WAIT : CACHE_HAVE;
+}
+
+/* ------------------------------------------------------------------ a look at its files */
+
+void rest_unview(struct batch *b)
+{
+	for (size_t i = 0; i < b->n_verify; i++) {
+		for (size_t k = 0; k < b->verify[i].n_now; k++)
+			mview_unref(b->verify[i].now[k]);
+		for (size_t k = 0; k < b->verify[i].n_before; k++)
+			mview_unref(b->verify[i].before[k]);
+	}
+	b->n_verify = 0;
+}
+
+/* Whether a manifest of a list that is `fresh` may contradict older ones: one that only adds data
+ * cannot, and appends cost no reading. */
+static bool worth_a_look(const struct manifest_file *row)
+{
+	return row->content == MANIFEST_DELETES || !row->has_file_counts ||
+	       row->existing_files > 0 || row->deleted_files > 0;
+}
+
+static bool listed(const struct mlist *list, struct strv path)
+{
+	for (size_t i = 0; list && i < list->l.n; i++)
+		if (strv_eq(list->l.rows[i].path, path))
+			return true;
+	return false;
+}
+
+/* All views of a list; waiting ones are asked for, unreadable ones noted and left out. */
+static bool all_views(struct core *c, struct batch *b, struct mlist *list, struct mview **v,
+		      bool *whole)
+{
+	bool have = true;
+	for (size_t i = 0; i < list->l.n; i++) {
+		struct err err = {0};
+		enum cache_answer ans = cache_view(c->cache, list, &list->l.rows[i], b->fresh,
+						   &b->needs, &v[i], &err);
+		have &= ans != CACHE_WAIT;
+		if (ans == CACHE_FAIL) {
+			*whole = false;
+			b->unread.n = 0;
+			verify_note(&b->unread, VERIFY_UNREADABLE, list->l.rows[i].path);
+		}
+	}
+	return have;
+}
+
+/* Loads what the look needs, once: the job does the looking. */
+static enum cache_answer view_one(struct core *c, struct batch *b, const struct snapshot *s,
+				  struct verify_snapshot *ret_v, struct err *err)
+{
+	struct mlist *list = NULL, *old = NULL;
+	struct err ignored = {0};
+	*ret_v = (struct verify_snapshot){0};
+	if (!s->manifest_list.p)
+		return CACHE_HAVE;
+	enum cache_answer ans = cache_list(c->cache, s->manifest_list, &b->needs, &list, err);
+	if (ans != CACHE_HAVE)
+		return ans;
+	const struct snapshot *parent = metadata_snapshot(b->fresh, s->parent_id);
+	if (parent && parent->manifest_list.p &&
+	    cache_list(c->cache, parent->manifest_list, &b->needs, &old, &ignored) == CACHE_WAIT)
+		return CACHE_WAIT;
+	bool *fresh = arena_calloc(&b->arena, list->l.n + 1, sizeof *fresh);
+	struct mview **now = arena_calloc(&b->arena, list->l.n + 1, sizeof(struct mview *));
+	struct mview **before =
+		arena_calloc(&b->arena, (old ? old->l.n : 0) + 1, sizeof(struct mview *));
+	if (!fresh || !now || !before) {
+		err_set(err, ST_LIMIT, "", "the snapshot has too many manifests");
+		return CACHE_FAIL;
+	}
+	bool look = false, whole = true, have = true;
+	for (size_t i = 0; i < list->l.n; i++) {
+		fresh[i] = !listed(old, list->l.rows[i].path);
+		look |= fresh[i] && worth_a_look(&list->l.rows[i]);
+	}
+	if (!look)
+		return CACHE_HAVE;
+	have &= all_views(c, b, list, now, &whole);
+	if (old)
+		have &= all_views(c, b, old, before, &whole);
+	if (!have)
+		return CACHE_WAIT;
+	if (!whole)
+		return CACHE_HAVE;
+	*ret_v = (struct verify_snapshot){now, fresh, list->l.n, before, old ? old->l.n : 0};
+	for (size_t i = 0; i < ret_v->n_now; i++)
+		mview_ref(now[i]);
+	for (size_t i = 0; i < ret_v->n_before; i++)
+		mview_ref(before[i]);
+	return CACHE_HAVE;
+}
+
+static enum cache_answer view_snapshots(struct core *c, struct batch *b, struct err *err)
+{
+	const struct ev_request *in = &b->rest->in;
+	size_t n = in->u.commit_table.n_updates;
+	bool waiting = false;
+	rest_unview(b);
+	b->verify = arena_calloc(&b->arena, n + 1, sizeof *b->verify);
+	if (!b->verify) {
+		err_set(err, ST_LIMIT, "", "the request has too many updates");
+		return CACHE_FAIL;
+	}
+	for (size_t i = 0; i < n; i++) {
+		const struct snapshot *s = added_snapshot(&in->u.commit_table.updates[i]);
+		if (!s)
+			continue;
+		enum cache_answer ans = view_one(c, b, s, &b->verify[b->n_verify], err);
+		if (ans == CACHE_FAIL)
+			return ans;
+		waiting |= ans == CACHE_WAIT;
+		b->n_verify += ans == CACHE_HAVE;
+	}
+	if (waiting)
+		return CACHE_WAIT;
+	if (b->unread.n && c->conf.verify_snapshots == 2) {
+		err_set(err, ST_VALIDATION, "snapshot", "%s: %.*s",
+			verify_text(VERIFY_UNREADABLE), STRV_ARG(b->unread.v[0].path));
+		return CACHE_FAIL;
+	}
+	return CACHE_HAVE;
+}
+
+/* Counted, logged with names, and remembered: deletions from such a file are refused. */
+static void tell_findings(struct core *c, struct batch *b, const struct verify_out *found)
+{
+	struct table *t = b->table;
+	c->counters.findings += found->total;
+	for (size_t i = 0; i < found->n; i++) {
+		struct err err = {0};
+		err_set(&err, ST_TABLE_INCONSISTENT, "snapshot", "%s: %.*s",
+			verify_text(found->v[i].kind), STRV_ARG(found->v[i].path));
+		core_log(c, 4, "rest.finding", t, NULL, &err);
+	}
+}
+
+static void spoil(struct batch *b, const struct verify_out *found)
+{
+	struct table *t = b->table;
+	size_t n;
+	const struct snapshot_ref *refs = metadata_refs(t->meta, &n);
+	for (size_t i = 0; i < n; i++) {
+		if (metadata_snapshot(b->base, refs[i].snapshot_id) || refs[i].tag)
+			continue;
+		struct reflog *l = table_log(t, refs[i].name, refs[i].snapshot_id);
+		for (size_t k = 0; k < found->n; k++)
+			reflog_spoil(l, found->v[k].path);
+	}
+}
+
+void rest_failed(struct core *c, struct batch *b, const struct err *err)
+{
+	tell_findings(c, b, &b->out->found);
+	finish(c, b, err);
 }
 
 /* Whether every snapshot from `before` to `now` came with this commit and deleted rows for good. Of
@@ -184,6 +366,7 @@ void rest_plan(struct core *c, struct batch *b)
 	bool changed = false;
 	if (!b->fresh) {
 		b->base = metadata_ref(t->meta);
+		b->needs.tolerant = true;
 		struct metadata_ctx ctx = {.now_ms = c->pg_ms,
 					    .base_location = t->location,
 					    .new_uuid = core_uuid4(c)};
@@ -204,7 +387,17 @@ void rest_plan(struct core *c, struct batch *b)
 			return;
 		}
 	}
-	switch (check_snapshots(c, b, &err)) {
+	enum cache_answer ans = check_snapshots(c, b, false, &err);
+	if (ans == CACHE_FAIL && err.st == ST_VALIDATION) {
+		/* It may use manifests that only an older snapshot lists. */
+		struct err more = {0};
+		enum cache_answer again = check_snapshots(c, b, true, &more);
+		if (again != CACHE_FAIL)
+			ans = again;
+	}
+	if (ans == CACHE_HAVE && c->conf.verify_snapshots > 0)
+		ans = view_snapshots(c, b, &err);
+	switch (ans) {
 	case CACHE_WAIT:
 		core_gather(c, &b->gather, &b->needs);
 		return;
@@ -237,6 +430,10 @@ void rest_published(struct core *c, struct batch *b)
 		else
 			reflog_reset(l, now);
 	}
+	tell_findings(c, b, &b->unread);
+	tell_findings(c, b, &b->out->found);
+	if (b->out->found.n)
+		spoil(b, &b->out->found);
 	b->rest = NULL;
 	request_committed(c, r, t->location, t->meta);
 	over(r);

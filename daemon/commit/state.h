@@ -202,6 +202,9 @@ struct batch {
 	struct plan *plan;
 	struct metadata *fresh; /* REST: the applied metadata */
 	struct metadata *base;	/* REST: what it was applied to */
+	struct verify_snapshot *verify; /* REST: references are held */
+	size_t n_verify;
+	struct verify_out unread; /* files that could not be looked at */
 	struct encode_in in;
 	struct encode_out *out;
 	size_t puts; /* under way */
@@ -479,6 +482,8 @@ void rest_published(struct core *c, struct batch *b);
 void rest_enqueue(struct core *c, struct request *r);
 void rest_back(struct core *c, struct table *t, struct request *r);
 void rest_failed(struct core *c, struct batch *b, const struct err *err);
+/* Lets go of what was read for the look at its snapshots. */
+void rest_unview(struct batch *b);
 
 /* --- create.c --- */
 void create_table(struct core *c, struct request *r);

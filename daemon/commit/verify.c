@@ -1,0 +1,78 @@
+#include "daemon/commit/verify.h"
+
+#include "daemon/commit/algebra.h"
+
+const char *verify_text(enum verify_kind kind)
+{
+	switch (kind) {
+	case VERIFY_TWO_VECTORS:
+		return "data file has two deletion vectors";
+	case VERIFY_SMALLER:
+		return "deletion vector has fewer positions than the one before";
+	case VERIFY_DANGLING:
+		return "deletion vector of a data file that is not in the snapshot";
+	case VERIFY_ROW_IDS:
+		return "first_row_id of a data file changed";
+	case VERIFY_UNREADABLE:
+		return "file of the snapshot cannot be read";
+	}
+	ASSERT_NEVER("unknown finding");
+	return "";
+}
+
+void verify_note(struct verify_out *out, enum verify_kind kind, struct strv path)
+{
+	out->total++;
+	if (out->n < VERIFY_MAX)
+		out->v[out->n++] = (struct verify_finding){kind, path};
+}
+
+static void vector(const struct verify_snapshot *s, const struct manifest_entry *e,
+		   struct verify_out *out)
+{
+	struct strv path = e->file.referenced_data_file;
+	struct located now = algebra_locate(s->now, s->n_now, path);
+	struct located before = algebra_locate(s->before, s->n_before, path);
+	if (e->status == ENTRY_DELETED) {
+		/* Replaced, or gone with its data file; anything else revives rows. */
+		if (now.data && !now.dv && before.dv)
+			verify_note(out, VERIFY_SMALLER, path);
+		return;
+	}
+	if (!now.data)
+		verify_note(out, VERIFY_DANGLING, path);
+	else if (now.n_dvs > 1 && now.dv == e)
+		verify_note(out, VERIFY_TWO_VECTORS, path); /* told at the last one only */
+	else if (before.dv && e->file.record_count < before.dv->file.record_count)
+		verify_note(out, VERIFY_SMALLER, path);
+}
+
+static void data_file(const struct verify_snapshot *s, const struct manifest_entry *e,
+		      struct verify_out *out)
+{
+	struct strv path = e->file.path;
+	if (e->status == ENTRY_DELETED) {
+		struct located now = algebra_locate(s->now, s->n_now, path);
+		if (!now.data && now.dv)
+			verify_note(out, VERIFY_DANGLING, path);
+	} else if (e->status == ENTRY_EXISTING) {
+		struct located before = algebra_locate(s->before, s->n_before, path);
+		if (before.data && before.data->file.first_row_id != ROW_ID_NONE &&
+		    before.data->file.first_row_id != e->file.first_row_id)
+			verify_note(out, VERIFY_ROW_IDS, path);
+	}
+}
+
+void verify_run(const struct verify_snapshot *s, struct verify_out *out)
+{
+	for (size_t i = 0; i < s->n_now; i++) {
+		const struct manifest *m = s->now[i]->m;
+		for (size_t k = 0; s->fresh[i] && k < m->n; k++) {
+			const struct manifest_entry *e = &m->entries[k];
+			if (m->content == MANIFEST_DATA)
+				data_file(s, e, out);
+			else if (content_file_is_dv(&e->file))
+				vector(s, e, out);
+		}
+	}
+}
