@@ -2,6 +2,7 @@
  * Both enter the queue of the core, beside the transactions of workers. */
 #include "daemon/rest/h_create.h"
 
+#include "store/obj/fs.h"
 #include "store/pg/pg_tabular.h"
 
 struct commit_work {
@@ -13,6 +14,9 @@ struct commit_work {
 static void fail(struct commit_work *w, const struct err *err)
 {
 	struct err e = *err;
+	/* Clients look for messages that begin with "Requirement failed". */
+	if (e.st == ST_COMMIT_FAILED && strv_starts(strv_of(e.msg), STRV("Requirement failed")))
+		e.field[0] = '\0';
 	jdoc_free(w->req.doc);
 	call_reply_err(w->call, &e);
 }
@@ -63,10 +67,34 @@ static void resolved(void *ctx, const struct pg_tabular_result *res)
 	bind_request(bind_of(w->call->app), &ev, committed, w);
 }
 
+/* A table may move only to where the store can write; said before anything is planned. */
+static enum status check_places(const struct commit_work *w, struct err *err)
+{
+	const struct rb_change *c = w->req.changes;
+	struct fs *fs = bind_fs(w->call->app);
+	for (size_t i = 0; i < c->n_updates; i++) {
+		const struct update *u = &c->updates[i];
+		enum status st = ST_OK;
+		if (u->kind == UPDATE_SET_LOCATION && u->u.text.n)
+			st = fs_check(fs, u->u.text, err);
+		for (size_t k = 0; u->kind == UPDATE_SET_PROPERTIES && st == ST_OK &&
+				   k < u->u.properties.n; k++)
+			if (strv_eq(u->u.properties.v[k].key, STRV("write.metadata.path")))
+				st = fs_check(fs, u->u.properties.v[k].value, err);
+		if (st != ST_OK) {
+			err_prefix(err, "updates[%zu]", i);
+			return st;
+		}
+	}
+	return ST_OK;
+}
+
 static void commit(struct commit_work *w)
 {
 	struct err err = {0};
-	if (w->req.changes->create)
+	if (check_places(w, &err) != ST_OK)
+		fail(w, &err);
+	else if (w->req.changes->create)
 		h_create_commit(w->call, &w->place, w->req.changes, w->req.doc);
 	else if (pg_tabular_resolve(bind_cat(w->call->app), w->place.ns, w->place.name, resolved,
 				    w, &err) != ST_OK)
