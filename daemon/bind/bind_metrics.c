@@ -56,6 +56,7 @@ static void collect(void *ctx)
 		rejected += n->rejected;
 		bytes += n->bytes;
 	}
+	copy(METRIC_sql_catalog, pgcat_statements(store->cat));
 	copy(METRIC_sql_lost, lost);
 	copy(METRIC_sql_errors, rejected);
 	copy(METRIC_sql_bytes, bytes);

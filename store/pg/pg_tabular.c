@@ -211,8 +211,10 @@ void pg_tabular_resolve_flush(struct pgcat *cat)
 		}
 		struct pgargs *a = pgcat_args(cat);
 		resolve_args(a, all);
-		if (pgpool_send(pgcat_pool(cat), PGPOOL_ANY, PGSQL_TABULAR_RESOLVE, a, &all->op))
+		if (pgpool_send(pgcat_pool(cat), PGPOOL_ANY, PGSQL_TABULAR_RESOLVE, a, &all->op)) {
+			pgcat_resolve_queue(cat)->sent++;
 			continue;
+		}
 		struct err err = {0};
 		err_set(&err, ST_UNAVAILABLE, "", "PostgreSQL cannot be reached");
 		resolves_done(&all->op, PGC_REJECTED, NULL, &err);

@@ -7,6 +7,7 @@ struct pgcat {
 	struct pgpool *pool;
 	struct pgargs args;
 	struct pgcat_resolves resolves;
+	int64_t sent; /* all but the resolves */
 };
 
 struct pgcat *pgcat_new(struct pgpool *pool)
@@ -35,6 +36,11 @@ void pgcat_free(struct pgcat *own_cat)
 void pgcat_flush(struct pgcat *cat)
 {
 	pg_tabular_resolve_flush(cat);
+}
+
+int64_t pgcat_statements(const struct pgcat *cat)
+{
+	return cat->sent + cat->resolves.sent;
 }
 
 struct pgcat_resolves *pgcat_resolve_queue(struct pgcat *cat)
@@ -86,8 +92,10 @@ enum status pgcat_send(struct pgcat_call *own_call, enum pgsql stmt, struct err 
 		return err_set(err, ST_LIMIT, "", "one statement may take %u bytes",
 			       PGARGS_BYTES_MAX);
 	}
-	if (pgpool_send(cat->pool, PGPOOL_ANY, stmt, &cat->args, &own_call->op))
+	if (pgpool_send(cat->pool, PGPOOL_ANY, stmt, &cat->args, &own_call->op)) {
+		cat->sent++;
 		return ST_OK;
+	}
 	base_free(own_call);
 	return err_set(err, ST_UNAVAILABLE, "", "PostgreSQL cannot be reached");
 }

@@ -41,6 +41,9 @@ void pgcat_free(struct pgcat *own_cat);
 /* Sends what pg_tabular_resolve collected; at the end of each turn of the loop. */
 void pgcat_flush(struct pgcat *cat);
 
+/* Sent since the start. */
+int64_t pgcat_statements(const struct pgcat *cat);
+
 /* For pg_ns and pg_tabular */
 struct pgcat_call *pgcat_call_new(struct pgcat *cat, pgcat_decode decode, void (*done)(void),
 				  void *ctx);
@@ -59,6 +62,7 @@ const struct strv *pgcat_texts(struct pgrow *r, int col, struct arena *arena, si
 struct pgcat_resolves {
 	struct list calls;
 	size_t n;
+	int64_t sent; /* statements */
 };
 struct pgcat_resolves *pgcat_resolve_queue(struct pgcat *cat);
 struct pgpool *pgcat_pool(struct pgcat *cat);

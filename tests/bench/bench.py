@@ -49,9 +49,11 @@ SMALL = 10  # rows of an appended file
 TARGETS = 8  # data files that deletions spread over
 TARGET_ROWS = 1 << 20
 DELAY_MS = 60
-# Statements that a batch causes; the lease, the cleaner and the horizon run on the clock.
-BATCH_SQL = ("txn_once", "txn_request", "txn_read", "queue_read", "batch_look", "ledger", "publish", "unledger", "head_read",
-             "head_bump")
+# Statements that take transactions in, one a turn of the loop whatever it has brought, and those that a
+# batch itself causes. The lease, the cleaner and the horizon run on the clock.
+INTAKE_SQL = ("catalog", "txn_once", "txn_request", "txn_read")
+BATCH_SQL = ("ledger", "publish", "unledger", "batch_look", "head_read", "head_bump", "queue_read")
+INTAKE_MAX = 12
 
 
 class Report:
@@ -103,8 +105,8 @@ def puts(after, before):
     return difference(after, before, r'frazil_object_requests_total\{kind="put"\}')
 
 
-def statements(after, before):
-    return {k: int(difference(after, before, sql_kind(k))) for k in BATCH_SQL if difference(after, before, sql_kind(k))}
+def statements(after, before, kinds=INTAKE_SQL + BATCH_SQL):
+    return {k: int(difference(after, before, sql_kind(k))) for k in kinds if difference(after, before, sql_kind(k))}
 
 
 class Table:
@@ -150,7 +152,7 @@ class Table:
     def load(self, mode, workers, *options):
         """Runs the generator; its result, with the counters that moved meanwhile."""
         args = [os.path.join(ROOT, "build/gcc/bench/load"), "--rpc", self.daemon.rpc, "--pid", str(self.daemon.process.pid),
-                "--table", self.name, "--mode", mode, "--workers", str(workers), "--tag", "%s%d" % (mode, workers),
+                "--table", self.name, "--mode", mode, "--workers", str(workers), "--tag", "w%d" % self.base_rows,
                 "--template", self.files + ".json", *map(str, options)]
         if mode != "append":
             args += ["--targets", self.files + ".targets", "--snapshot", str(self.snapshot),
@@ -202,17 +204,20 @@ def commits(daemon, folder, report, o, delay):
 
 def batch(daemon, folder, report):
     """commit.window-ms makes the daemon wait, so that all of a burst stand in one batch."""
-    report.head("one batch of 1 and of 256 transactions that touch the same files", "mode", "txns", "PUT", "SQL", "batches",
-                "statements")
+    report.head("one batch of 1 and of 256 transactions that touch the same files", "mode", "txns", "batches", "PUT",
+                "SQL of the batch", "SQL of the intake", "statements")
     for mode in ("append", "delete"):
         table = Table(daemon, folder, 1)
         table.load(mode, 1, "--once")
         costs = []
         for n in (1, 256):
             r = table.load(mode, n, "--once", "--connections", 1)
-            costs.append((r["puts"], r["statements"]))
-            report.row(mode, n, int(r["puts"]), sum(r["statements"].values()), r["batches"],
+            cost = {k: v for k, v in r["statements"].items() if k in BATCH_SQL}
+            intake = sum(v for k, v in r["statements"].items() if k in INTAKE_SQL)
+            costs.append((r["batches"], r["puts"], cost))
+            report.row(mode, n, r["batches"], int(r["puts"]), sum(cost.values()), intake,
                        " ".join("%s=%d" % kv for kv in r["statements"].items()))
+            assert intake <= INTAKE_MAX, r["statements"]
         table.check()
         if costs[0] != costs[1]:
             raise AssertionError("a batch of 256 costs %r, one of 1 %r" % (costs[1], costs[0]))

@@ -515,7 +515,7 @@ static struct result run_window(struct load *l)
 	l->sending = false;
 	turn_until(l, 0);
 	double rate = (double)l->committed / ((double)(now_us() - began) / 1e6);
-	if (l->template)
+	if (l->mode != MODE_DELETE)
 		link_files(l, (size_t)(rate * l->seconds * 1.5) + l->n_workers);
 
 	struct result r = {.cpu_us = cpu_us(l->pid), .own_us = own_cpu_us()};
@@ -533,7 +533,7 @@ static struct result run_window(struct load *l)
 
 static struct result run_once(struct load *l)
 {
-	if (l->template)
+	if (l->mode != MODE_DELETE)
 		link_files(l, l->n_workers);
 	struct result r = {.cpu_us = cpu_us(l->pid), .own_us = own_cpu_us()};
 	int64_t began = now_us();
