@@ -297,8 +297,7 @@ static enum cache_answer view_snapshots(struct core *c, struct batch *b, struct 
 	if (waiting)
 		return CACHE_WAIT;
 	if (b->unread.n && c->conf.verify_snapshots == 2) {
-		err_set(err, ST_VALIDATION, "snapshot", "%s: %.*s",
-			verify_text(VERIFY_UNREADABLE), STRV_ARG(b->unread.v[0].path));
+		(void)verify_err(&b->unread.v[0], ST_VALIDATION, err);
 		return CACHE_FAIL;
 	}
 	return CACHE_HAVE;
@@ -311,8 +310,7 @@ static void tell_findings(struct core *c, struct batch *b, const struct verify_o
 	c->counters.findings += found->total;
 	for (size_t i = 0; i < found->n; i++) {
 		struct err err = {0};
-		err_set(&err, ST_TABLE_INCONSISTENT, "snapshot", "%s: %.*s",
-			verify_text(found->v[i].kind), STRV_ARG(found->v[i].path));
+		(void)verify_err(&found->v[i], ST_TABLE_INCONSISTENT, &err);
 		core_log(c, 4, "rest.finding", t, NULL, &err);
 	}
 }

@@ -2,22 +2,30 @@
 
 #include "daemon/commit/algebra.h"
 
-const char *verify_text(enum verify_kind kind)
+static const char *text_of(enum verify_kind kind)
 {
 	switch (kind) {
 	case VERIFY_TWO_VECTORS:
-		return "data file has two deletion vectors";
+		return "two vectors of";
 	case VERIFY_SMALLER:
-		return "deletion vector has fewer positions than the one before";
+		return "fewer deleted rows of";
 	case VERIFY_DANGLING:
-		return "deletion vector of a data file that is not in the snapshot";
+		return "vector without data file";
 	case VERIFY_ROW_IDS:
-		return "first_row_id of a data file changed";
+		return "row ids changed of";
 	case VERIFY_UNREADABLE:
-		return "file of the snapshot cannot be read";
+		return "unreadable";
 	}
 	ASSERT_NEVER("unknown finding");
 	return "";
+}
+
+enum status verify_err(const struct verify_finding *f, enum status st, struct err *err)
+{
+	size_t max = sizeof err->msg - 40, from = f->path.n > max ? f->path.n - max : 0;
+	struct strv path = strv_sub(f->path, from, f->path.n);
+	return err_set(err, st, "snapshot", "%s %s%.*s", text_of(f->kind), from ? "..." : "",
+		       STRV_ARG(path));
 }
 
 void verify_note(struct verify_out *out, enum verify_kind kind, struct strv path)

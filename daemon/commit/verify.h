@@ -39,7 +39,7 @@ struct verify_out {
 
 void verify_run(const struct verify_snapshot *s, struct verify_out *out);
 void verify_note(struct verify_out *out, enum verify_kind kind, struct strv path);
-/* In a sentence: "<text>: <path>". */
-const char *verify_text(enum verify_kind kind);
+/* Fills err with the finding and its path, whose end counts when it is long. */
+enum status verify_err(const struct verify_finding *f, enum status st, struct err *err);
 
 #endif
