@@ -645,7 +645,9 @@ START_TEST(drain_slow)
 {
 	with_client(drain_slow_script);
 	int64_t began = loop_mono_us(&loop);
-	ck_assert_int_eq(http_stats(http).requests, 2);
+	/* The half body may still be on its way in. */
+	while (http_stats(http).requests < 2)
+		uv_run(&loop.uv, UV_RUN_ONCE);
 	http_drain(http, on_drained, NULL);
 	loop_run(&loop);
 	ck_assert_int_eq(drained, 1);
