@@ -1,0 +1,158 @@
+/* Transactions whose end meets statements under way, step by step: nothing that an effect points at
+ * goes before its answer, and every request is answered once. The sanitizers judge the memory. */
+#include "proto/rpc/msg.h"
+#include "tests/unit/core_script.h"
+
+static const char DOCUMENT[] =
+	"{\"format-version\":3,\"table-uuid\":\"9c12d441-03fe-4693-9a96-a0705ddf69c1\","
+	"\"location\":\"file:///t\",\"last-sequence-number\":0,\"last-updated-ms\":1700000000004,"
+	"\"last-column-id\":1,\"current-schema-id\":0,\"schemas\":[{\"type\":\"struct\","
+	"\"schema-id\":0,\"fields\":[{\"id\":1,\"name\":\"x\",\"required\":false,\"type\":\"long\"}]}],"
+	"\"default-spec-id\":0,\"partition-specs\":[{\"spec-id\":0,\"fields\":[]}],"
+	"\"last-partition-id\":999,\"default-sort-order-id\":0,"
+	"\"sort-orders\":[{\"order-id\":0,\"fields\":[]}],\"properties\":{},\"next-row-id\":0,"
+	"\"snapshots\":[],\"refs\":{}}";
+
+struct bench {
+	struct script s;
+	struct table_id table;
+	struct rpc_begin begin;
+	struct rpc_stage stage;
+	struct rpc_data_file file;
+	req_id staging;
+};
+
+static struct txn_row row_of(const struct bench *b, enum txn_db_state state)
+{
+	return (struct txn_row){.txn = {b->begin.txn_id},
+				.table = b->table,
+				.incarnation = 1,
+				.ttl_ms = 5000,
+				.expires_pg_ms = SCRIPT_PG_MS + 5000,
+				.state = state};
+}
+
+static struct sql_result item(const struct bench *b, enum status st, enum txn_db_state state)
+{
+	return (struct sql_result){
+		.item = {.st = st, .has_row = true, .row = row_of(b, state)}};
+}
+
+/* An open transaction with a Stage statement under way. */
+static void setup(struct bench *b)
+{
+	static const uint8_t random[10] = {1, 2, 3};
+	struct script *s = &b->s;
+	struct metadata *m = NULL;
+	struct err err = {0};
+	memset(b, 0, sizeof *b);
+	UNIT_OK(metadata_parse((struct bytes){(const uint8_t *)DOCUMENT, sizeof DOCUMENT - 1},
+			       ST_CORRUPT, &m, &err),
+		&err);
+	ck_assert(metadata_uuid(m, &b->table.u));
+	script_init(s);
+	b->begin = (struct rpc_begin){.txn_id = uuid_v7(SCRIPT_PG_MS, random),
+				      .table = STRV("t"),
+				      .ref = STRV("main"),
+				      .kind = RPC_KIND_APPEND,
+				      .isolation = RPC_ISOLATION_SNAPSHOT};
+	struct event ev = {.kind = EV_BEGIN};
+	ev.u.req.table = b->table;
+	ev.u.req.incarnation = 1;
+	ev.u.req.u.begin = &b->begin;
+	req_id begun = script_request(s, ev);
+	script_load(s, b->table, m);
+	struct effect e = script_sql(s, SQL_TXN_BEGIN);
+	ck_assert(uuid_eq(e.u.sql.u.begin->txn.u, b->begin.txn_id));
+	script_answer(s, &e, item(b, ST_OK, TXN_DB_OPEN));
+	ck_assert_int_eq(script_reply(s, begun), ST_OK);
+
+	b->file = (struct rpc_data_file){.path = STRV("file:///t/data/a.parquet"),
+					 .format = STRV("PARQUET"),
+					 .record_count = 3,
+					 .file_size = 100,
+					 .new_row_count = 3};
+	b->stage.txn_id = b->begin.txn_id;
+	b->stage.lease_token = (struct bytes){s->replies[0].token.b, 32};
+	b->stage.fragment.fragment_id = STRV("f1");
+	b->stage.fragment.data_files = &b->file;
+	b->stage.fragment.n_data_files = 1;
+	ck_assert(msg_fragment_digest(&b->stage.fragment, &b->stage.fragment.digest));
+	ev = (struct event){.kind = EV_STAGE};
+	ev.u.req.u.stage = &b->stage;
+	b->staging = script_request(s, ev);
+}
+
+START_TEST(expired_while_staging)
+{
+	struct bench b;
+	setup(&b);
+	script_tick(&b.s, 10000000);
+	/* Whether or not the sweep waits for the Stage: an expiry that is under way when the Stage
+	 * comes is the same case. */
+	struct effect stage = script_sql(&b.s, SQL_TXN_STAGE);
+	script_answer(&b.s, &stage, item(&b, ST_OK, TXN_DB_OPEN));
+	ck_assert_int_eq(script_reply(&b.s, b.staging), ST_OK);
+	script_tick(&b.s, 2000000);
+	struct effect end = script_sql(&b.s, SQL_TXN_END);
+	ck_assert_int_eq(end.u.sql.u.end.to, TXN_DB_EXPIRED);
+	b.stage.fragment.fragment_id = STRV("f2");
+	b.file.path = STRV("file:///t/data/b.parquet");
+	ck_assert(msg_fragment_digest(&b.stage.fragment, &b.stage.fragment.digest));
+	struct event ev = {.kind = EV_STAGE};
+	ev.u.req.u.stage = &b.stage;
+	req_id second = script_request(&b.s, ev);
+	stage = script_sql(&b.s, SQL_TXN_STAGE);
+	script_answer(&b.s, &end, item(&b, ST_OK, TXN_DB_EXPIRED));
+	/* The statement's memory is still there, and so is whoever asked. */
+	ck_assert(strv_eq(stage.u.sql.u.stage->row.fragment_id, STRV("f2")));
+	ck_assert(strv_eq(stage.u.sql.u.stage->paths[0], STRV("file:///t/data/b.parquet")));
+	script_answer(&b.s, &stage, item(&b, ST_TXN_STATE, TXN_DB_EXPIRED));
+	int st = script_reply(&b.s, second);
+	ck_assert_msg(st == ST_TXN_STATE || st == ST_TXN_EXPIRED, "got %d", st);
+	script_fini(&b.s);
+}
+END_TEST
+
+START_TEST(dropped_while_staging)
+{
+	struct bench b;
+	setup(&b);
+	struct effect stage = script_sql(&b.s, SQL_TXN_STAGE);
+	struct event ev = {.kind = EV_TABLE_DROP};
+	ev.u.req.table = b.table;
+	ev.u.req.incarnation = 1;
+	req_id drop = script_request(&b.s, ev);
+	struct effect e = script_sql(&b.s, SQL_TABLE_DROP);
+	script_answer(&b.s, &e, (struct sql_result){.verdict = SQL_APPLIED});
+	ck_assert_int_eq(script_reply(&b.s, drop), ST_OK);
+	ck_assert_int_eq(script_reply(&b.s, b.staging), ST_TABLE_GONE);
+	ck_assert(strv_eq(stage.u.sql.u.stage->row.fragment_id, STRV("f1")));
+	script_answer(&b.s, &stage, item(&b, ST_TXN_STATE, TXN_DB_ABORTED));
+	ck_assert_int_eq(script_reply(&b.s, b.staging), ST_TABLE_GONE);
+	ck_assert(core_idle(b.s.core));
+	script_fini(&b.s);
+}
+END_TEST
+
+START_TEST(core_goes_in_the_middle)
+{
+	struct bench b;
+	setup(&b);
+	/* Nothing is answered any more: what is under way is freed all the same. */
+	script_fini(&b.s);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("txn");
+	TCase *t = tcase_create("txn");
+	tcase_add_test(t, expired_while_staging);
+	tcase_add_test(t, dropped_while_staging);
+	tcase_add_test(t, core_goes_in_the_middle);
+	suite_add_tcase(s, t);
+	return s;
+}
+
+UNIT_MAIN(suite)
