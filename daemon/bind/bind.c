@@ -44,6 +44,7 @@ struct bind {
 	void *head_ctx;
 	size_t in_flight; /* effects that the world has not answered */
 	bool stopping;
+	bool reconf; /* the store's state changed */
 };
 
 /* One effect under way. */
@@ -455,6 +456,7 @@ static struct core_conf conf_of(const struct app *app)
 		.cleaner_tombstone_ms = c->cleaner_tombstone_ms,
 		.cleaner_interval_us = c->cleaner_interval_ms * 1000,
 		.verify_snapshots = (int)c->rest_verify_snapshots,
+		.standby = bind_store_standby(app),
 	};
 }
 
@@ -465,6 +467,15 @@ static void configure(struct bind *b)
 	ev.u.conf = &conf;
 	ASSERT(!b->stepping);
 	step(b, &ev);
+}
+
+void bind_reconfigure(struct app *app)
+{
+	struct bind *b = app->core;
+	if (!b)
+		return;
+	b->reconf = true;
+	loop_hook_arm(&app->loop, &b->turn);
 }
 
 static void finish(struct bind *b)
@@ -484,6 +495,10 @@ static void finish(struct bind *b)
 static void turn(struct loop_hook *hook)
 {
 	struct bind *b = CONTAINER_OF(hook, struct bind, turn);
+	if (b->reconf) {
+		b->reconf = false;
+		configure(b);
+	}
 	if (b->n_queue > b->head_queue) {
 		struct event next = b->queue[b->head_queue++];
 		step(b, &next);

@@ -39,6 +39,8 @@ struct pgpool *bind_pool(const struct app *app);
 /* For catalog statements (pg_ns, pg_tabular); what is asked for now goes out with this turn. */
 struct pgcat *bind_cat(const struct app *app);
 struct core *bind_core(struct bind *b);
+/* The store's state changed: the core is told at the end of the turn. */
+void bind_reconfigure(struct app *app);
 /* Estimate of PostgreSQL's clock, milliseconds; 0 before the first reply. */
 int64_t bind_pg_ms(const struct bind *b);
 

@@ -26,6 +26,12 @@ static const char *not_ready(struct app *app)
 	return "PostgreSQL cannot be used";
 }
 
+bool bind_store_standby(const struct app *app)
+{
+	const struct bind_store *s = app->store;
+	return s && s->standby;
+}
+
 static void flush(struct loop_hook *hook)
 {
 	struct bind_store *s = CONTAINER_OF(hook, struct bind_store, flush);
@@ -51,6 +57,10 @@ static void changed(void *ctx, enum pgpool_state state, const struct err *err)
 		    err && err->st != ST_OK ? err->msg : "");
 	/* Waiting effects may be sendable now, or must be told. */
 	bind_store_arm(s);
+	/* Without a session to the server nobody can tell: what was known stays. */
+	if (state != PGPOOL_DOWN)
+		s->standby = state != PGPOOL_UP;
+	bind_reconfigure(s->app);
 	if (state == PGPOOL_UP && !s->started) {
 		s->started = true;
 		app_step_started(s->app, ST_OK, NULL);

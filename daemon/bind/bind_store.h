@@ -14,9 +14,12 @@ struct bind_store {
 	struct pgcat *cat;
 	struct loop_hook flush; /* sends what a turn has asked for */
 	bool started;
+	bool standby; /* the lock was lost and has not come back */
 };
 
 /* Something was submitted: flush at the end of this turn. */
 void bind_store_arm(struct bind_store *s);
+/* Another daemon may serve the database. */
+bool bind_store_standby(const struct app *app);
 
 #endif

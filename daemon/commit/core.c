@@ -318,8 +318,20 @@ static void recover(struct core *c, struct timer *t)
 	c->background++;
 }
 
+/* Whoever has the lock now decides what is in the rows; what is being published is resolved first. */
+static void stand_by(struct core *c)
+{
+	LIST_FOR (n, tmp, &c->table_list) {
+		struct table *t = LIST_ITEM(n, struct table, node);
+		if (!t->batch && !t->taking)
+			table_drop(c, t, ST_FENCED, "this daemon is a standby now");
+	}
+}
+
 static void sweep(struct core *c, struct timer *t)
 {
+	if (c->conf.standby)
+		stand_by(c);
 	txn_sweep(c);
 	cache_trim(c->cache);
 	core_timer(c, t, c->now_us + SWEEP_US, sweep);
@@ -365,10 +377,16 @@ void core_step(struct core *core, const struct event *ev, struct effects *fx)
 	if (ev->pg_ms > c->pg_ms)
 		c->pg_ms = ev->pg_ms;
 	switch (ev->kind) {
-	case EV_CONFIG:
+	case EV_CONFIG: {
+		bool was = c->conf.standby;
 		c->conf = *ev->u.conf;
 		cache_set_budget(c->cache, c->conf.cache_max_bytes);
+		if (c->conf.standby && !was)
+			stand_by(c);
+		else if (was && !c->conf.standby && c->started)
+			recover(c, NULL);
 		break;
+	}
 	case EV_START:
 		recover(c, NULL);
 		sweep(c, &c->sweep);

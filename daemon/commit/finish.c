@@ -312,7 +312,9 @@ static void reread_answer(struct core *c, struct request *r, const struct sql_re
 		txn_restore(c, t, &q->item);
 		x = txn_find(c, q->item.row.txn);
 	}
-	if (x && x->state != TXN_NEW && x->state != TXN_OPEN) {
+	if (r->late_err.st == ST_TABLE_HALTED && t) {
+		finish_halted(c, r, t, q->item.row.commit_requested);
+	} else if (x && x->state != TXN_NEW && x->state != TXN_OPEN) {
 		r->txn = x;
 		finish_wait_same(c, r);
 	} else if (r->late_err.st != ST_OK) {
@@ -413,6 +415,12 @@ static void ask_send(struct core *c, struct txn *x)
 	e->u.sql.u.request = x->ask;
 }
 
+void finish_halted(struct core *c, struct request *r, const struct table *t, bool asked)
+{
+	/* What was asked for before is decided when the table is resumed. */
+	request_status(c, r, asked ? ST_COMMIT_UNKNOWN : ST_TABLE_HALTED, "", t->halt.msg);
+}
+
 void finish_commit(struct core *c, struct request *r)
 {
 	struct txn *x = r->txn;
@@ -433,7 +441,7 @@ void finish_commit(struct core *c, struct request *r)
 	}
 	if (x->table->state == TABLE_HALTED) {
 		r->txn = NULL;
-		request_status(c, r, ST_TABLE_HALTED, "", x->table->halt.msg);
+		finish_halted(c, r, x->table, x->row.commit_requested);
 		return;
 	}
 	/* Under way; or restored, and its objects are being confirmed. */

@@ -63,9 +63,13 @@ static void answered(struct core *c, void *ctx, const struct event *ev)
 			refuse(b, k->i, ST_TXN_UNKNOWN, "txn_id", "no transaction has this id");
 		} else {
 			struct digest token = txn_token(c, row->txn, row->table, row->incarnation);
-			if (shown(&b->r->in.u.heartbeat->items[k->i], &token))
+			bool ours = shown(&b->r->in.u.heartbeat->items[k->i], &token);
+			if (ours)
 				b->v[k->i].state = finish_state_of(row->state);
-			else
+			if (ours && !x && row->state == TXN_DB_OPEN)
+				refuse(b, k->i, ST_UNAVAILABLE, "",
+				       "its table is not loaded here; repeat");
+			else if (!ours)
 				refuse(b, k->i, ST_TOKEN_MISMATCH, "lease_token",
 				       "the token is not this transaction's");
 		}

@@ -190,6 +190,8 @@ struct core_conf {
 	int64_t cleaner_grace_ms, cleaner_tombstone_ms, cleaner_interval_us;
 	int verify_snapshots;	 /* 0 off, 1 warn, 2 reject */
 	bool pure_deletes_only_dead; /* reserved, false */
+	bool standby; /* another daemon serves the database, or may: nothing is begun, no table is
+		       * taken; what was sent is still resolved */
 };
 
 struct ev_request {

@@ -160,6 +160,13 @@ void request_new(struct core *c, const struct event *ev)
 		request_status(c, r, ST_OVERLOADED, "", "the daemon is shutting down");
 		return;
 	}
+	if (c->conf.standby && r->kind != EV_STATUS && r->kind != EV_HEARTBEAT) {
+		/* A commit route never answers 503. */
+		bool rest = r->kind == EV_TABLE_COMMIT || r->kind == EV_TABLE_CREATE;
+		request_status(c, r, rest ? ST_OVERLOADED : ST_UNAVAILABLE, "",
+			       "this daemon is a standby");
+		return;
+	}
 	if (!c->started)
 		list_push_back(&c->starting, &r->wait);
 	else
@@ -198,6 +205,13 @@ static void row_answer(struct core *c, struct request *r, const struct sql_resul
 		request_status(c, r, ST_OVERLOADED, "txn_id", "the transaction keeps moving");
 		return;
 	}
+	if (c->conf.standby) {
+		if (r->kind == EV_STATUS)
+			finish_row(c, r, &q->item.row);
+		else
+			request_status(c, r, ST_UNAVAILABLE, "", "this daemon is a standby");
+		return;
+	}
 	if (!gate_table(c, r, q->item.row.table))
 		return;
 	struct table *t = r->table;
@@ -205,7 +219,7 @@ static void row_answer(struct core *c, struct request *r, const struct sql_resul
 		if (r->kind == EV_STATUS)
 			finish_row(c, r, &q->item.row);
 		else
-			request_status(c, r, ST_TABLE_HALTED, "", t->halt.msg);
+			finish_halted(c, r, t, q->item.row.commit_requested);
 		return;
 	}
 	/* The table is loaded and does not know it: a statement whose answer was lost had been

@@ -314,6 +314,8 @@ struct table *table_open(struct core *c, struct table_id id);
 /* Forgets the table and everything of it in memory; its requests are answered with st. */
 void table_drop(struct core *c, struct table *t, enum status st, const char *why);
 void table_halt(struct core *c, struct table *t, const struct err *err);
+/* FENCED or TABLE_HALTED for a request about x (or none): said as unknown where it may go on. */
+void table_tell(struct core *c, struct request *r, const struct txn *x, const struct err *err);
 void table_hold(struct table *t);
 void table_let(struct table *t);
 /* Bumps the epoch until it is ours: st ST_OK, or ST_FENCED when somebody else moved it, or
@@ -401,6 +403,8 @@ void lease_heartbeat(struct core *c, struct request *r);
 /* --- finish.c --- */
 void finish_commit(struct core *c, struct request *r);
 void finish_status(struct core *c, struct request *r);
+/* A commit that meets a halted table; asked: it was asked for before. */
+void finish_halted(struct core *c, struct request *r, const struct table *t, bool asked);
 void finish_abort(struct core *c, struct request *r);
 enum rpc_state finish_state_of(enum txn_db_state s);
 /* Answers with the transaction as it stands in memory. */

@@ -42,6 +42,20 @@ static void free_table(struct table *t)
 	base_free(t);
 }
 
+/* A commit that was asked for lives on in its rows: whoever serves the table next decides it. Its
+ * client must not take this refusal for the end. */
+void table_tell(struct core *c, struct request *r, const struct txn *x, const struct err *err)
+{
+	struct err e = *err;
+	bool passing = err->st == ST_FENCED || err->st == ST_TABLE_HALTED;
+	bool commit = r->kind == EV_COMMIT || r->kind == EV_COMMIT_ONCE || r->kind == EV_ABORT;
+	if (passing && commit && (r->sent || !x || x->row.commit_requested))
+		e.st = ST_COMMIT_UNKNOWN;
+	else if (passing && r->sent)
+		e.st = ST_TIMEOUT;
+	request_fail(c, r, &e);
+}
+
 /* Everything of the table in memory is forgotten; rows are the truth. */
 static void forget(struct core *c, struct table *t, enum status st, const char *why)
 {
@@ -53,7 +67,7 @@ static void forget(struct core *c, struct table *t, enum status st, const char *
 		if (!x || x->table != t)
 			continue;
 		list_remove(&r->wait);
-		request_fail(c, r, &err);
+		table_tell(c, r, x, &err);
 		r->txn = NULL;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(c->txns); i++)
@@ -63,11 +77,11 @@ static void forget(struct core *c, struct table *t, enum status st, const char *
 				continue;
 			LIST_FOR (n, tmp, &x->waiters) {
 				list_remove(n);
-				request_fail(c, LIST_ITEM(n, struct request, wait), &err);
+				table_tell(c, LIST_ITEM(n, struct request, wait), x, &err);
 			}
 			LIST_FOR (n2, tmp2, &x->turn) {
 				list_remove(n2);
-				request_fail(c, LIST_ITEM(n2, struct request, wait), &err);
+				table_tell(c, LIST_ITEM(n2, struct request, wait), x, &err);
 			}
 			txn_free(c, x);
 		}
@@ -90,13 +104,13 @@ static void forget(struct core *c, struct table *t, enum status st, const char *
 			r->late_err = err;
 			finish_reread(c, r);
 		} else {
-			request_fail(c, r, &err);
+			table_tell(c, r, NULL, &err);
 		}
 	}
 	LIST_FOR (n3, tmp3, &c->requests) {
 		struct request *r = LIST_ITEM(n3, struct request, node);
 		if (r->table == t) {
-			request_fail(c, r, &err);
+			table_tell(c, r, NULL, &err);
 			r->table = NULL;
 		}
 	}
@@ -153,8 +167,9 @@ void table_halt(struct core *c, struct table *t, const struct err *err)
 			/* Sealed transactions stay; who waits for them is told. */
 			LIST_FOR (n2, tmp2, &e->txn->waiters) {
 				list_remove(n2);
-				request_status(c, LIST_ITEM(n2, struct request, wait),
-					       ST_TABLE_HALTED, "", err->msg);
+				struct err told = *err;
+				told.st = ST_TABLE_HALTED;
+				table_tell(c, LIST_ITEM(n2, struct request, wait), e->txn, &told);
 			}
 		}
 	}
@@ -259,6 +274,8 @@ static void head_done(struct core *c, void *ctx, const struct event *ev)
 		t->epoch_read = r->head.epoch;
 		t->read_incarnation = r->head.incarnation;
 		if (t->epoch_expected && r->head.epoch != t->epoch_expected)
+			taken(c, t, ST_FENCED);
+		else if (c->conf.standby && !t->epoch_expected)
 			taken(c, t, ST_FENCED);
 		else
 			take_bump(c, t);
@@ -489,6 +506,8 @@ void table_pause(struct core *c, struct table *t)
 /* One batch after the other while each ends at once; calls from inside are left to the loop. */
 void table_pump(struct core *c, struct table *t)
 {
+	if (c->conf.standby)
+		return;
 	if (t->pumping)
 		return;
 	t->pumping = true;

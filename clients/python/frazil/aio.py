@@ -131,16 +131,19 @@ class AsyncClient(api.ClientApi):
             return self._conn
 
     async def _attempts(self, once):
+        unsure = False
         for attempt in itertools.count():
             try:
                 return await once()
             except (OSError, asyncio.TimeoutError) as e:
+                unsure = True
                 if attempt >= self.retries:
                     raise errors.ConnectionLost(f"no connection: {e}", retry="SAME",
                                                 effect="UNKNOWN") from e
             except errors.Error as e:
+                unsure = unsure or e.effect == "UNKNOWN"
                 if attempt >= self.retries or not api.repeats(e):
-                    raise
+                    raise api.told(e, unsure)
             await asyncio.sleep(api.pause(attempt))
 
     async def call(self, message, record):

@@ -50,6 +50,13 @@ def repeats(error):
     return error.retry in _REPEAT
 
 
+def told(error, unsure):
+    """The error to raise: one that only refuses to look does not undo what an earlier attempt may have done."""
+    if unsure and repeats(error):
+        error.effect = "UNKNOWN"
+    return error
+
+
 def pause(attempt):
     """Seconds before the next attempt: growing, with chance, so that clients do not march."""
     return min(2.0, 0.05 * 2 ** attempt) * (0.5 + random.random() / 2)

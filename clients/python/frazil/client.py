@@ -156,16 +156,19 @@ class Client(api.ClientApi):
             return self._conn
 
     def _attempts(self, once):
+        unsure = False
         for attempt in itertools.count():
             try:
                 return once()
             except OSError as e:
+                unsure = True
                 if attempt >= self.retries:
                     raise errors.ConnectionLost(f"no connection: {e}", retry="SAME",
                                                 effect="UNKNOWN") from e
             except errors.Error as e:
+                unsure = unsure or e.effect == "UNKNOWN"
                 if attempt >= self.retries or not api.repeats(e):
-                    raise
+                    raise api.told(e, unsure)
             time.sleep(api.pause(attempt))
 
     def call(self, message, record):
