@@ -1,4 +1,5 @@
 #include "daemon/commit/algebra.h"
+#include "daemon/commit/mutant.h"
 
 #include "proto/iceberg/metadata.h"
 
@@ -117,7 +118,8 @@ static enum cache_answer state_of(struct plan *p, int ref, struct strv path, str
 		}
 		p->vecs[p->n_vecs++] = vec_ref(base);
 		f->base = base;
-		f->now = plan_own_set(p, bitmap64_clone(base->set));
+		f->now = plan_own_set(p, MUTANT("vector-replaced") ? bitmap64_new()
+								   : bitmap64_clone(base->set));
 	} else {
 		f->now = plan_own_set(p, bitmap64_new());
 	}
@@ -192,9 +194,9 @@ static enum cache_answer check_one(struct plan *p, int ref, struct plan_txn *t,
 	d->deleted = (int64_t)(bitmap64_cardinality(d->positions) - common);
 	if (common == 0)
 		return CACHE_HAVE;
-	if (!d->dead)
+	if (!d->dead && !MUTANT("overlap-accepted"))
 		refuse(t, ST_WRITE_WRITE, "a row to change was changed or deleted in", d->data_file);
-	else if (!all_dead(p, ref, t, f, d->positions))
+	else if (!all_dead(p, ref, t, f, d->positions) && !MUTANT("provenance-ignored"))
 		refuse(t, ST_ROW_MOVED, "a row to delete was moved out of", d->data_file);
 	return CACHE_HAVE;
 }

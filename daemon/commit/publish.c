@@ -1,6 +1,7 @@
 /* The durable half of a batch: ledger rows, the wave of PUTs, the one statement that decides, and
  * finding out what happened when its answer is lost. */
 #include "daemon/commit/state.h"
+#include "daemon/commit/mutant.h"
 
 #include "proto/iceberg/metadata.h"
 
@@ -50,6 +51,8 @@ static void drop_attempt(struct core *c, struct batch *b)
 		publish_unledger(c, b->table->id, b->id, b->ledger.epoch);
 	batch_back(c, b);
 }
+
+static void put_wave(struct core *c, struct batch *b);
 
 /* ------------------------------------------------------------------ the statement */
 
@@ -112,7 +115,10 @@ void publish_prepare(struct core *c, struct batch *b)
 		return;
 	}
 	batch_move(c, b, BATCH_LEDGER);
-	publish_ledger(c, b);
+	if (MUTANT("put-before-ledger"))
+		put_wave(c, b);
+	else
+		publish_ledger(c, b);
 }
 
 /* ------------------------------------------------------------------ ledger */
@@ -262,8 +268,6 @@ static void refused_done(struct core *c, void *ctx, const struct event *ev)
 	}
 }
 
-static void put_wave(struct core *c, struct batch *b);
-
 static void ledgered(struct core *c, void *ctx, const struct event *ev)
 {
 	struct batch *b = ctx;
@@ -345,6 +349,9 @@ static void published(struct core *c, void *ctx, const struct event *ev)
 void publish_send(struct core *c, struct batch *b)
 {
 	batch_move(c, b, BATCH_PUBLISHING);
+	for (size_t i = 0; MUTANT("reply-before-row") && i < b->n; i++)
+		for (struct list *n; (n = list_pop_front(&b->txns[i]->waiters));)
+			finish_outcome(c, LIST_ITEM(n, struct request, wait), b->outcomes[i]);
 	if (b->rest)
 		b->rest->sent = true;
 	b->holds++;
@@ -413,5 +420,9 @@ void publish_resolve(struct core *c, struct batch *b)
 {
 	c->counters.unknown_outcomes++;
 	batch_move(c, b, BATCH_RESOLVING);
+	if (MUTANT("read-instead-of-bump")) {
+		look(c, b);
+		return;
+	}
 	table_take(c, b->table, b->table->epoch, resolved);
 }

@@ -147,13 +147,24 @@ static void table_reply(struct world *w, struct req *r, const struct reply *repl
 
 /* ------------------------------------------------------------------ the operator */
 
+static void resume(struct world *w, void *arg)
+{
+	struct event ev = {.kind = EV_RESUME};
+	ev.u.req.table = *(struct table_id *)arg;
+	actors_send(w, REQ_RESUME, NULL, NULL, &ev);
+}
+
 static void halted(void *ctx, const struct core_table_info *info)
 {
 	struct world *w = ctx;
 	if (!info->halted)
 		return;
 	world_trace(w, "halted: %.*s", STRV_ARG(info->halt_cause));
-	world_fail(w, "a table halted: %.*s", STRV_ARG(info->halt_cause));
+	if (!w->conf.outside)
+		world_fail(w, "a table halted: %.*s", STRV_ARG(info->halt_cause));
+	struct table_id *id = world_alloc(w, sizeof *id);
+	*id = info->table;
+	world_at(w, 1000, resume, id);
 }
 
 static void watch(struct world *w, void *arg)

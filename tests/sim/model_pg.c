@@ -578,8 +578,7 @@ static void do_ledger(struct world *w, const struct sql_ledger *l, bool late, st
 {
 	const struct head_row *h = pg_head(w, l->table);
 	r->verdict = SQL_REFUSED;
-	if (l->epoch >= 0 && (!h || h->incarnation != l->incarnation || h->epoch != l->epoch) &&
-	    !MUTANT("ledger-guard"))
+	if (l->epoch >= 0 && (!h || h->incarnation != l->incarnation || h->epoch != l->epoch))
 		return;
 	/* A statement that was lost and repeated comes after the publish. */
 	if (batch_by_id(w, l->batch)) {
@@ -607,7 +606,7 @@ static void do_ledger(struct world *w, const struct sql_ledger *l, bool late, st
 static void do_unledger(struct world *w, const struct sql_unledger *u, struct sql_result *r)
 {
 	r->verdict = SQL_REFUSED;
-	if (batch_by_id(w, u->batch) && !MUTANT("unledger-blind"))
+	if (batch_by_id(w, u->batch))
 		return;
 	for (size_t i = 0; i < w->pg.n_objs; i++) {
 		struct m_obj *o = &w->pg.objs[i];
@@ -622,7 +621,7 @@ static void do_bump(struct world *w, const struct sql_head_bump *b, struct sql_r
 	struct head_row *h = pg_head(w, b->table);
 	r->verdict = SQL_REFUSED;
 	if (!h || h->incarnation != b->incarnation ||
-	    (h->epoch != b->epoch_read && !MUTANT("bump-guard")))
+	    (h->epoch != b->epoch_read))
 		return;
 	h->epoch++;
 	h->holder = b->holder;
@@ -912,7 +911,7 @@ static void acquire(struct world *w, struct flight *fl)
 	int64_t hold = fl->n_locks ? world_latency(w, w->conf.sql_us / 2 + 1) : 0;
 	/* A late COMMIT: it has its locks for a long time. */
 	if (fl->n_locks && fl->fate == FATE_LATE)
-		hold += world_below(w, 2000000);
+		hold += world_below(w, world_chance(w, 500) ? 100000 : 2000000);
 	world_at(w, hold, commit, fl);
 }
 
@@ -1055,7 +1054,8 @@ void pg_submit(struct world *w, struct flight *fl)
 	int64_t travel = world_latency(w, w->conf.sql_us);
 	bool executes = fl->fate == FATE_OK || fl->fate >= FATE_LOST_AFTER;
 	if (fl->fate == FATE_LATE && world_chance(w, 500))
-		world_at(w, travel + world_below(w, 2000000), arrive, fl);
+		world_at(w, travel + world_below(w, world_chance(w, 500) ? 100000 : 2000000), arrive,
+			 fl);
 	else if (executes)
 		world_at(w, travel, arrive, fl);
 	if (fl->fate != FATE_OK)
@@ -1074,7 +1074,61 @@ void pg_orphan(struct world *w, struct flight *fl)
 		fl->orphaned = true;
 }
 
+/* ------------------------------------------------------------------ somebody else's SQL */
+
+static void abort_one(struct world *w)
+{
+	struct pg *p = &w->pg;
+	for (size_t i = p->n_txns; i-- > 0;) {
+		struct m_txn *t = p->txns[i];
+		if (t->r.state != TXN_DB_SEALED || lock_of(w, t->r.txn.u)->holder)
+			continue;
+		t->r.state = TXN_DB_ABORTED;
+		queue_staged(w, t->r.txn);
+		oracle_ended(w, t->r.txn);
+		world_trace(w, "outside: a sealed transaction is aborted");
+		return;
+	}
+}
+
+/* What no daemon does: a version from outside, a sealed transaction ended, another holder. */
+static void outside(struct world *w, void *arg)
+{
+	(void)arg;
+	struct pg *p = &w->pg;
+	if (w->calm)
+		return;
+	world_at(w, 200000 + world_below(w, 800000), outside, NULL);
+	if (p->n_heads == 0)
+		return;
+	struct head_row *h = &p->heads[world_below(w, (int)p->n_heads)];
+	if (lock_of(w, h->table.u)->holder)
+		return; /* it would wait for the row */
+	switch (world_below(w, 3)) {
+	case 0: {
+		struct object *o = store_find(w, h->metadata_location);
+		struct strv path = world_printf(w, "%.*s-%d.metadata.json",
+						STRV_ARG(h->metadata_location), (int)h->version);
+		store_put(w, path, o->data, 0);
+		h->metadata_location = path;
+		h->version++;
+		oracle_moved(w, h->table);
+		world_trace(w, "outside: another version");
+		return;
+	}
+	case 1:
+		abort_one(w);
+		return;
+	default:
+		h->epoch++;
+		h->holder = (struct daemon_id){0};
+		world_trace(w, "outside: another epoch");
+	}
+}
+
 void pg_init(struct world *w)
 {
+	if (w->conf.outside)
+		world_at(w, 500000, outside, NULL);
 	world_bytes(w, w->pg.secret.b, sizeof w->pg.secret.b);
 }

@@ -119,9 +119,9 @@ static void run_stat(struct world *w, void *arg)
 {
 	struct flight *fl = arg;
 	struct stat_result res = {0};
-	const struct object *o = store_find(w, fl->e.u.path);
 	if (fl->gen != w->gen || !w->core)
-		return;
+		return; /* the path went with its daemon */
+	const struct object *o = store_find(w, fl->e.u.path);
 	if (world_fault(w, w->conf.f.stat_fail))
 		err_set(&res.err, ST_IO, "", "stat failed");
 	else if (!o)

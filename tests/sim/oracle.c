@@ -19,6 +19,7 @@ struct o_table {
 	struct o_file *files; /* every one that was ever committed */
 	size_t n, cap;
 	int64_t head; /* snapshot of main */
+	int64_t forgotten; /* deleted rows of files whose path came again */
 	int64_t last_seq, next_row_id, epoch, version, incarnation, batch_no;
 };
 
@@ -276,8 +277,16 @@ static void apply_delete(struct world *w, struct o_table *t, const struct intent
 static void apply(struct world *w, struct o_table *t, struct intent *in)
 {
 	for (size_t i = 0; i < in->n_files; i++) {
-		if (file_of(t, in->files[i]))
+		struct o_file *old = file_of(t, in->files[i]);
+		if (old && old->live)
 			world_fail(w, "a path was committed twice: %.*s", STRV_ARG(in->files[i]));
+		if (old) {
+			/* All its rows had been deleted, and somebody brings the file anew. */
+			t->forgotten += (int64_t)bitmap64_cardinality(old->deleted);
+			bitmap64_free(old->deleted);
+			bitmap64_free(old->moved);
+			*old = t->files[--t->n];
+		}
 		t->files = world_grow(w, t->files, &t->cap, t->n + 1, sizeof *t->files);
 		t->files[t->n++] = (struct o_file){.path = in->files[i],
 						   .records = in->records[i],
@@ -402,7 +411,7 @@ static void check_rejection(struct world *w, struct o_table *t, const struct int
 
 static int64_t deleted_rows(const struct o_table *t)
 {
-	int64_t n = 0;
+	int64_t n = t->forgotten;
 	for (size_t i = 0; i < t->n; i++)
 		n += (int64_t)bitmap64_cardinality(t->files[i].deleted);
 	return n;
@@ -557,6 +566,24 @@ void oracle_published(struct world *w, const struct batch_row *row)
 			world_fail(w, "a commit without snapshot had files");
 	}
 	metadata_unref(m);
+}
+
+void oracle_stolen(struct world *w, struct strv path)
+{
+	for (size_t i = 0; i < w->oracle->n_intents; i++)
+		for (size_t k = 0; k < w->oracle->intents[i]->n_files; k++)
+			if (strv_eq(w->oracle->intents[i]->files[k], path))
+				w->oracle->intents[i]->sabotaged = true;
+}
+
+void oracle_ended(struct world *w, struct txn_id txn)
+{
+	intent_of_txn(w, txn)->decided++;
+}
+
+void oracle_moved(struct world *w, struct table_id table)
+{
+	table_of(w, table)->version++;
 }
 
 /* ------------------------------------------------------------------ what clients hear */

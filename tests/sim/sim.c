@@ -49,6 +49,8 @@ static void draw(struct world *w)
 	c->partitioned = world_chance(w, 300);
 	c->deletes = world_chance(w, 650);
 	c->dropper = world_chance(w, 150);
+	c->outside = world_chance(w, 150);
+	c->steal = world_chance(w, 150) ? 100 : 5;
 	c->sql_us = 200 + world_below(w, 4000);
 	c->io_us = 200 + world_below(w, 10000);
 	c->run_us = 1500000 + world_below(w, 2500000);
@@ -163,7 +165,7 @@ static int many(uint64_t from, uint64_t to, int jobs, bool quiet)
 				child[i].pid = 0;
 				if (status) {
 					failed++;
-					printf("seed %" PRIu64 " failed\n", child[i].seed);
+					printf("seed %" PRIu64 " failed (%x)\n", child[i].seed, status);
 				}
 			}
 	}

@@ -102,16 +102,19 @@ static void add_file(struct world *w, struct job *j, struct rpc_fragment *f, str
 	int64_t records = 1 + world_below(w, 20), size = 100 + world_below(w, 1000);
 	struct strv path;
 	bool bad = !w->calm && world_chance(w, 15);
-	if (bad && in->n_files == 0 && world_chance(w, 300) && w->actors->files > 1) {
+	if (in->n_files == 0 && world_fault(w, w->conf.steal) && w->actors->files > 1) {
 		/* Somebody else's path. */
 		path = world_printf(w, "%.*s/data/f-%06d.parquet", STRV_ARG(location),
 				    world_below(w, w->actors->files));
-		if (store_find(w, path))
-			store_find(w, path)->restaged = true;
+		struct object *o = store_find(w, path);
+		bad = true;
+		if (o)
+			o->restaged = true;
+		size = o ? o->size : size;
+		oracle_stolen(w, path);
 	} else {
 		path = actors_data_file(w, location, bad && world_chance(w, 500) ? -1 : size);
-		if (bad)
-			size++;
+		size += bad;
 	}
 	in->sabotaged |= bad;
 	struct rpc_data_file *d = &f->data_files[f->n_data_files++];

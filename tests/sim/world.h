@@ -34,6 +34,8 @@ struct sim_conf {
 	struct faults f;
 	int tables, workers, rest_clients;
 	bool partitioned, deletes, dropper;
+	bool outside; /* somebody changes rows by hand */
+	int steal; /* of 1000 files: somebody else's path */
 	int sql_us, io_us;         /* typical latencies */
 	int64_t run_us;            /* faults and new work until then */
 	int64_t client_timeout_us; /* before a client repeats */
@@ -268,6 +270,11 @@ void oracle_fini(struct world *w);
 void oracle_intend(struct world *w, struct intent *i);
 /* At the instant at which the decision becomes durable. */
 void oracle_published(struct world *w, const struct batch_row *row);
+/* Somebody stages another's path: whoever comes second is refused. */
+void oracle_stolen(struct world *w, struct strv path);
+/* From outside: a sealed transaction was aborted; the head has another version. */
+void oracle_ended(struct world *w, struct txn_id txn);
+void oracle_moved(struct world *w, struct table_id table);
 /* A client was told this outcome. */
 void oracle_told(struct world *w, struct txn_id txn, const struct rpc_outcome *o);
 void oracle_end(struct world *w);
