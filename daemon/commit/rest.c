@@ -376,6 +376,8 @@ void rest_plan(struct core *c, struct batch *b)
 					    in->u.commit_table.n_updates, &ctx, &b->fresh,
 					    &changed, &err);
 		if (st != ST_OK) {
+			if (st == ST_COMMIT_FAILED)
+				table_yield(c, t);
 			finish(c, b, &err);
 			return;
 		}

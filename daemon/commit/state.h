@@ -168,6 +168,8 @@ struct table {
 	size_t batch_limit; /* fewer transactions after a batch that did not fit */
 	int64_t first_us;   /* arrival of the oldest waiting entry, for the window */
 	int64_t pause_us;   /* no batch before: the last attempt failed */
+	int64_t yield_us;   /* until then workers wait for a REST client that lost a race */
+	int64_t yield_next_us; /* no such wait before: workers have their turn */
 	bool pumping;
 	struct timer timer; /* load retries and the window */
 	bool taking;	    /* a take-over is under way */
@@ -331,6 +333,9 @@ void table_set_head(struct core *c, struct table *t, struct metadata *m, struct 
 void table_enqueue(struct core *c, struct table *t, struct entry *e);
 void table_dequeue(struct table *t, struct entry *e);
 void table_pump(struct core *c, struct table *t);
+/* A REST commit lost to another one: its client reads the table and tries again, which takes it
+ * longer than a batch of the workers. They let it go first for a while. */
+void table_yield(struct core *c, struct table *t);
 /* No batch for a while. */
 void table_pause(struct core *c, struct table *t);
 void table_free_all(struct core *c);

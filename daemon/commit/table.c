@@ -503,6 +503,35 @@ void table_pause(struct core *c, struct table *t)
 	core_timer(c, &t->timer, t->pause_us, window_over);
 }
 
+/* Long enough for a client's first retry (Java waits 100 ms) with the reading and writing before it.
+ * After one such wait the workers are served for as long. */
+#define YIELD_US INT64_C(250000)
+
+void table_yield(struct core *c, struct table *t)
+{
+	if (c->now_us < t->yield_next_us)
+		return;
+	t->yield_us = c->now_us + YIELD_US;
+	t->yield_next_us = c->now_us + 2 * YIELD_US;
+}
+
+/* Until when the workers wait. The client has come back: it goes first, and the wait is over. */
+static int64_t yielding(struct core *c, struct table *t)
+{
+	if (c->now_us >= t->yield_us)
+		return 0;
+	LIST_FOR (n, tmp, &t->queue) {
+		struct entry *e = LIST_ITEM(n, struct entry, node);
+		if (e->kind == ENTRY_REST) {
+			list_remove(&e->node);
+			list_push_front(&t->queue, &e->node);
+			t->yield_us = 0;
+			return 0;
+		}
+	}
+	return t->yield_us;
+}
+
 /* One batch after the other while each ends at once; calls from inside are left to the loop. */
 void table_pump(struct core *c, struct table *t)
 {
@@ -513,7 +542,9 @@ void table_pump(struct core *c, struct table *t)
 	t->pumping = true;
 	table_hold(t);
 	while (!t->gone && t->state == TABLE_READY && !t->batch && !t->taking && t->n_queue > 0) {
-		int64_t at = t->pause_us;
+		int64_t at = t->pause_us, turn = yielding(c, t);
+		if (at < turn)
+			at = turn;
 		if (c->conf.window_us > 0 && at < t->first_us + c->conf.window_us)
 			at = t->first_us + c->conf.window_us;
 		if (c->now_us < at) {

@@ -309,7 +309,7 @@ def crowd(suite, client, ns, rpc):
     path, (_, rows) = next(iter(w.model.where(lambda r: True).items()))
     kept = {r.values["id"]: (r.row_id, r.seq) for r in rows}
     base = types.SimpleNamespace(files=[{"path": path}], snapshot_id=w.snapshot())
-    enough, landed, failed = threading.Event(), [], []
+    enough, landed, failed, times = threading.Event(), [], [], [time.monotonic()]
     spark = suite.engines["spark"]
     spark.sql("ALTER TABLE ice.%s SET TBLPROPERTIES ('commit.retry.num-retries'='200', "
               "'commit.retry.min-wait-ms'='10', 'commit.retry.max-wait-ms'='200')" % w.model.name)
@@ -319,6 +319,7 @@ def crowd(suite, client, ns, rpc):
             for i in range(FOREIGN):
                 spark.sql("INSERT INTO ice.%s SELECT %d, 'eu', 'sp', 0.5D" % (w.model.name, 9000000 + i))
                 landed.append(9000000 + i)
+                times.append(time.monotonic())
         except Exception as e:
             failed.append(e)
         finally:
@@ -328,6 +329,9 @@ def crowd(suite, client, ns, rpc):
     beside.start()
     asyncio.run(crowd_workers(rpc, w.model.name, base, enough, kept))
     beside.join()
+    print("crowd  %d workers, %d transactions, beside them %d commits of spark in %.1f s; the slowest %.1f s" % (
+        WORKERS, WORKERS * TURNS, len(landed), times[-1] - times[0],
+        max([b - a for a, b in zip(times, times[1:])], default=0)), flush=True)
     check(not failed and len(landed) == FOREIGN, "commits of Spark beside the workers:", len(landed), failed)
     model = Table(w.model.name)
     model.writers = ["frazil", "spark"]

@@ -52,6 +52,8 @@ class Suite:
 
     def part(self, name, f, *args):
         """Runs one writer; its failure is the suite's failure, the others go on."""
+        if self.only and self.only not in name:
+            return []
         began = time.monotonic()
         try:
             made = f(*args) or []
@@ -63,6 +65,8 @@ class Suite:
             lines = traceback.format_exc().splitlines()
             self.report.fail(name, type(e).__name__, lines[-12:])
             return []
+
+    only = None
 
     def has(self, *names):
         return all(n in self.engines for n in names)
@@ -217,8 +221,10 @@ def main():
     p.add_argument("--parts", default="catalog,frazil")
     p.add_argument("--engines", default=",".join(ENGINES))
     p.add_argument("--no-audit", action="store_true")
+    p.add_argument("--only", help="writers of the frazil part whose name holds this text")
     a = p.parse_args()
     names = a.engines.split(",")
+    Suite.only = a.only
     folder = tempfile.mkdtemp(prefix="frazil-interop-")
     print("logs   %s" % folder)
     if a.uri:
