@@ -745,7 +745,7 @@ void encode_run(const struct encode_in *in, struct encode_out *out)
 		for (size_t i = 0; i < in->n_verify; i++)
 			verify_run(&in->verify[i], &out->found);
 		if (in->reject && out->found.n)
-			err.st = verify_err(&out->found.v[0], ST_VALIDATION, &err);
+			verify_err(&out->found.v[0], ST_VALIDATION, &err);
 		else if (!find_expired(in, out, in->base))
 			err.st = full(&err);
 		else

@@ -384,6 +384,7 @@ static void requested(struct core *c, void *ctx, const struct event *ev)
 	x->asker = NULL;
 	if (!core_sql_clean_failure(q) && q->item.st == ST_OK && x->state == TXN_SEALED) {
 		x->row.commit_requested = true;
+		txn_asked(x);
 		if (!r->answered)
 			list_push_back(&x->waiters, &r->wait);
 		else

@@ -80,6 +80,7 @@ static void once_done(struct core *c, void *ctx, const struct event *ev)
 	txn_move(c, x, TXN_SEALED);
 	if (!r->answered)
 		list_push_back(&x->waiters, &r->wait);
+	txn_asked(x);
 	txn_verify(c, x);
 	txn_turn(c, x);
 	request_let(r);

@@ -297,7 +297,7 @@ static enum cache_answer view_snapshots(struct core *c, struct batch *b, struct 
 	if (waiting)
 		return CACHE_WAIT;
 	if (b->unread.n && c->conf.verify_snapshots == 2) {
-		(void)verify_err(&b->unread.v[0], ST_VALIDATION, err);
+		verify_err(&b->unread.v[0], ST_VALIDATION, err);
 		return CACHE_FAIL;
 	}
 	return CACHE_HAVE;
@@ -310,7 +310,7 @@ static void tell_findings(struct core *c, struct batch *b, const struct verify_o
 	c->counters.findings += found->total;
 	for (size_t i = 0; i < found->n; i++) {
 		struct err err = {0};
-		(void)verify_err(&found->v[i], ST_TABLE_INCONSISTENT, &err);
+		verify_err(&found->v[i], ST_TABLE_INCONSISTENT, &err);
 		core_log(c, 4, "rest.finding", t, NULL, &err);
 	}
 }

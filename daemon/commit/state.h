@@ -117,6 +117,8 @@ struct txn {
 	struct list waiters; /* requests that wait for the final outcome */
 	enum plan_wish wish;
 	bool verified;	     /* staged objects were confirmed */
+	struct list order;   /* on table.ordered */
+	bool ready;	     /* waits for its forerunners there only */
 	size_t stats;	     /* FX_STAT under way */
 	struct err refused;  /* found before planning */
 	bool ending;	     /* an expiry statement is under way */
@@ -159,6 +161,7 @@ struct table {
 	struct strv location; /* of the metadata file; owned */
 	struct metadata *meta;
 	struct list queue;
+	struct list ordered; /* ordered transactions that are asked for, not yet queued */
 	size_t n_queue;
 	struct list waiting; /* requests until READY */
 	struct batch *batch;
@@ -368,6 +371,8 @@ void txn_verify_again(struct core *c, struct timer *t);
 /* Judges one answer: ST_FILE_MISSING, ST_SIZE_MISMATCH, or ST_IO when the store did not say. */
 void txn_stat_finding(const struct content_file *f, const struct stat_result *r, struct err *err);
 void txn_queue(struct core *c, struct txn *x);
+/* It is asked for: an ordered one keeps its place from now on. */
+void txn_asked(struct txn *x);
 /* Final: answers everyone who waits and frees it. outcome is an encoded rpc_outcome. */
 void txn_final(struct core *c, struct txn *x, struct bytes outcome);
 /* Whether the asker's statement must be sent again. */

@@ -408,6 +408,7 @@ struct table *table_open(struct core *c, struct table_id id)
 	t->state = TABLE_LOADING;
 	t->batch_limit = c->conf.batch_max_txns;
 	list_init(&t->queue);
+	list_init(&t->ordered);
 	list_init(&t->waiting);
 	list_init(&t->node);
 	t->next = c->tables[slot_of(id)];

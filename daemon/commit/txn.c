@@ -34,6 +34,7 @@ struct txn *txn_new(struct core *c, struct table *t, struct txn_id id)
 	list_init(&x->waiters);
 	list_init(&x->entry.node);
 	list_init(&x->ghost);
+	list_init(&x->order);
 	x->entry.kind = ENTRY_TXN;
 	x->entry.txn = x;
 	x->next = c->txns[slot_of(id)];
@@ -73,6 +74,7 @@ void txn_free(struct core *c, struct txn *x)
 	*p = x->next;
 	c->n_txns--;
 	list_remove(&x->entry.node);
+	list_remove(&x->order);
 	core_timer_stop(&x->timer);
 	if (x->ask_paused)
 		request_let(x->asker);
@@ -373,10 +375,38 @@ void txn_verify(struct core *c, struct txn *x)
 	}
 }
 
-void txn_queue(struct core *c, struct txn *x)
+static void queue(struct core *c, struct txn *x)
 {
 	txn_move(c, x, TXN_QUEUED);
 	table_enqueue(c, x->table, &x->entry);
+}
+
+/* Files of a later one may be confirmed first; it must not overtake. */
+static void advance(struct core *c, struct table *t)
+{
+	while (!list_empty(&t->ordered)) {
+		struct txn *x = LIST_ITEM(t->ordered.next, struct txn, order);
+		if (!x->ready)
+			return;
+		list_remove(&x->order);
+		queue(c, x);
+	}
+}
+
+void txn_asked(struct txn *x)
+{
+	if (x->ordered && list_empty(&x->order))
+		list_push_back(&x->table->ordered, &x->order);
+}
+
+void txn_queue(struct core *c, struct txn *x)
+{
+	if (list_empty(&x->order)) {
+		queue(c, x);
+		return;
+	}
+	x->ready = true;
+	advance(c, x->table);
 }
 
 /* ------------------------------------------------------------------ restart */
@@ -431,8 +461,10 @@ void txn_restore(struct core *c, struct table *t, const struct sql_item_result *
 		return;
 	}
 	txn_move(c, x, TXN_SEALED);
-	if (x->row.commit_requested)
+	if (x->row.commit_requested) {
+		txn_asked(x);
 		txn_verify(c, x);
+	}
 }
 
 /* ------------------------------------------------------------------ the end */
@@ -452,7 +484,11 @@ void txn_final(struct core *c, struct txn *x, struct bytes outcome)
 	}
 	if (x->busy)
 		x->busy->txn = NULL;
+	struct table *t = x->table;
+	bool led = !list_empty(&x->order);
 	txn_free(c, x);
+	if (led)
+		advance(c, t);
 }
 
 /* ------------------------------------------------------------------ memory behind the rows */

@@ -20,11 +20,11 @@ static const char *text_of(enum verify_kind kind)
 	return "";
 }
 
-enum status verify_err(const struct verify_finding *f, enum status st, struct err *err)
+void verify_err(const struct verify_finding *f, enum status st, struct err *err)
 {
 	size_t max = sizeof err->msg - 40, from = f->path.n > max ? f->path.n - max : 0;
 	struct strv path = strv_sub(f->path, from, f->path.n);
-	return err_set(err, st, "snapshot", "%s %s%.*s", text_of(f->kind), from ? "..." : "",
+	err_set(err, st, "snapshot", "%s %s%.*s", text_of(f->kind), from ? "..." : "",
 		       STRV_ARG(path));
 }
 

@@ -40,6 +40,6 @@ struct verify_out {
 void verify_run(const struct verify_snapshot *s, struct verify_out *out);
 void verify_note(struct verify_out *out, enum verify_kind kind, struct strv path);
 /* Fills err with the finding and its path, whose end counts when it is long. */
-enum status verify_err(const struct verify_finding *f, enum status st, struct err *err);
+void verify_err(const struct verify_finding *f, enum status st, struct err *err);
 
 #endif

@@ -1,5 +1,6 @@
 /* Transactions whose end meets statements under way, step by step: nothing that an effect points at
  * goes before its answer, and every request is answered once. The sanitizers judge the memory. */
+#include "daemon/commit/encode.h"
 #include "proto/rpc/msg.h"
 #include "tests/unit/core_script.h"
 
@@ -144,6 +145,64 @@ START_TEST(core_goes_in_the_middle)
 }
 END_TEST
 
+static struct rpc_commit_once once_of(struct bench *b, uint8_t n, struct rpc_fragment *f,
+				      struct rpc_data_file *file, struct strv path)
+{
+	uint8_t random[10] = {9, n};
+	*file = b->file;
+	file->path = path;
+	*f = (struct rpc_fragment){
+		.fragment_id = STRV("f"), .data_files = file, .n_data_files = 1};
+	ck_assert(msg_fragment_digest(f, &f->digest));
+	struct rpc_commit_once m = {.begin = b->begin, .fragments = f, .n_fragments = 1};
+	m.begin.txn_id = uuid_v7(SCRIPT_PG_MS, random);
+	m.begin.ordered = true;
+	return m;
+}
+
+static void confirm(struct script *s, const struct effect *e)
+{
+	struct stat_result r = {.size = 100};
+	struct event ev = {0};
+	script_done(e, &ev);
+	ev.u.done.stat = &r;
+	script_step(s, &ev);
+}
+
+START_TEST(ordered_ones_keep_their_order)
+{
+	struct bench b;
+	setup(&b);
+	struct rpc_fragment f[2];
+	struct rpc_data_file file[2];
+	struct rpc_commit_once m[2] = {
+		once_of(&b, 1, &f[0], &file[0], STRV("file:///t/data/1.parquet")),
+		once_of(&b, 2, &f[1], &file[1], STRV("file:///t/data/2.parquet"))};
+	struct effect stat[2];
+	for (int i = 0; i < 2; i++) {
+		struct event ev = {.kind = EV_COMMIT_ONCE};
+		ev.u.req.table = b.table;
+		ev.u.req.incarnation = 1;
+		ev.u.req.u.once = &m[i];
+		script_request(&b.s, ev);
+		struct effect e = script_sql(&b.s, SQL_TXN_ONCE);
+		struct sql_result r = item(&b, ST_OK, TXN_DB_SEALED);
+		r.item.row.txn = e.u.sql.u.once->row.txn;
+		script_answer(&b.s, &e, r);
+		stat[i] = script_take(&b.s, FX_STAT);
+	}
+	/* The later one's file is confirmed first: nothing is planned yet. */
+	confirm(&b.s, &stat[1]);
+	for (size_t i = 0; i < b.s.n_open; i++)
+		ck_assert_int_ne(b.s.open[i].kind, FX_ENCODE);
+	confirm(&b.s, &stat[0]);
+	struct effect e = script_take(&b.s, FX_ENCODE);
+	ck_assert_uint_ge(e.u.encode.in->plan->n_txns, 1);
+	ck_assert(uuid_eq(e.u.encode.in->plan->txns[0].id.u, m[0].begin.txn_id));
+	script_fini(&b.s);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("txn");
@@ -151,6 +210,7 @@ static Suite *suite(void)
 	tcase_add_test(t, expired_while_staging);
 	tcase_add_test(t, dropped_while_staging);
 	tcase_add_test(t, core_goes_in_the_middle);
+	tcase_add_test(t, ordered_ones_keep_their_order);
 	suite_add_tcase(s, t);
 	return s;
 }
