@@ -270,10 +270,21 @@ static void on_head(void *ctx, struct table_id table, struct strv location, stru
 	mcache_put(r->cache, location, m);
 }
 
+static void collect(void *ctx)
+{
+	struct mcache_stats s = mcache_stats(((struct rest *)ctx)->cache);
+	ad_metrics_set(METRIC_cache_entries, (int64_t)s.entries);
+	ad_metrics_set(METRIC_cache_bytes, (int64_t)s.bytes);
+	ad_metrics_set(METRIC_cache_hits, s.hits);
+	ad_metrics_set(METRIC_cache_reads, s.reads);
+	ad_metrics_set(METRIC_cache_looks, s.looks);
+}
+
 static void take_routes(struct rest *r)
 {
 	struct route_table *t = r->app->routes;
 	bind_on_head(bind_of(r->app), on_head, r);
+	ad_metrics_collect(collect, r);
 	h_config_routes(t);
 	h_ns_routes(t);
 	h_table_routes(t);
@@ -352,6 +363,7 @@ static enum status start(struct app *app, bool *ret_pending, struct err *err)
 static bool stop(struct app *app)
 {
 	bind_on_head(bind_of(app), NULL, NULL);
+	ad_metrics_drop(collect, app->rest);
 	fini(app->rest);
 	return true;
 }

@@ -210,6 +210,20 @@ def test_entity_tags(rest, ns):
     error(rest.get(url + "?snapshots=some"), 400, "BadRequestException", "snapshots")
 
 
+def test_cache_counts(daemon, rest, ns):
+    """Loads of a table that this daemon made read no file."""
+    def value(name):
+        line = [x for x in daemon.admin.get("/metrics").body.decode().splitlines()
+                if x.startswith("frazil_metadata_cache_%s " % name)]
+        return float(line[0].split()[-1])
+    create(rest, ns, "counted")
+    reads, hits = value("reads"), value("hits")
+    for _ in range(5):
+        assert rest.get(ns + "/tables/counted").status == 200
+    assert value("reads") == reads and value("hits") >= hits + 5
+    assert value("entries") >= 1 and value("bytes") > 1000
+
+
 def test_missing_file(rest, ns):
     made = create(rest, ns, "lost").json
     url = ns + "/tables/lost"
