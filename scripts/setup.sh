@@ -10,7 +10,7 @@ run="gcc libc6-dev make pkg-config libmicrohttpd-dev libjansson-dev libroaring-d
 libzstd-dev libsnappy-dev libuv1-dev libpq-dev libcurl4-openssl-dev libsystemd-dev postgresql postgresql-client
 python3 python3-venv ca-certificates curl iproute2"
 test="$run clang libclang-rt-14-dev check libsubunit-dev libavro-dev git"
-interop="$run openjdk-17-jre-headless maven"
+interop="$run openjdk-17-jdk-headless maven"
 bench="nginx-light wrk openjdk-17-jdk-headless maven"
 
 wanted=
@@ -36,7 +36,6 @@ there() {
 	case $1 in
 	postgresql) ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 ;;
 	postgresql-client) command -v psql >/dev/null 2>&1 ;;
-	openjdk-17-jre-headless) java_home >/dev/null ;;
 	openjdk-17-jdk-headless) ls /usr/lib/jvm/*17*/bin/javac >/dev/null 2>&1 ;;
 	maven) command -v mvn >/dev/null 2>&1 ;;
 	iproute2) command -v ss >/dev/null 2>&1 ;;
@@ -48,10 +47,6 @@ there() {
 	libcurl4-openssl-dev) installed "$1" || installed libcurl4-gnutls-dev ;;
 	*) installed "$1" ;;
 	esac
-}
-java_home() {
-	for at in /usr/lib/jvm/*17*; do [ -x "$at/bin/java" ] && return 0; done
-	return 1
 }
 
 missing=

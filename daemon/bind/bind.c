@@ -447,6 +447,7 @@ static struct core_conf conf_of(const struct app *app)
 		.request_max_bytes = REQUEST_BYTES,
 		.cache_max_bytes = CACHE_BYTES,
 		.window_us = c->commit_window_ms * 1000,
+		.fairness_us = c->commit_fairness_ms * 1000,
 		.ttl_default_ms = c->txn_ttl_default_ms,
 		.ttl_max_ms = c->txn_ttl_max_ms,
 		.lifetime_ms = c->txn_lifetime_ms,

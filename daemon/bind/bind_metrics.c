@@ -43,6 +43,7 @@ static void collect(void *ctx)
 	copy(METRIC_txns_committed, c->txns_committed);
 	copy(METRIC_txns_rejected, c->txns_rejected);
 	copy(METRIC_rest_commits, c->rest_commits);
+	copy(METRIC_commit_stale, c->rest_refused);
 	copy(METRIC_commit_conflicts, c->conflicts);
 	copy(METRIC_commit_unknown, c->unknown_outcomes);
 	copy(METRIC_commit_fenced, c->fenced);

@@ -310,6 +310,7 @@ void batch_published(struct core *c, struct batch *b)
 		c->counters.rest_commits++;
 		rest_published(c, b);
 	} else {
+		fair_own(&t->fair, c->now_us);
 		plan_published(b->plan);
 		for (size_t i = 0; i < b->n; i++) {
 			if (b->plan_txns[i].state == TXN_DB_COMMITTED)

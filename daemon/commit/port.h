@@ -183,6 +183,7 @@ struct core_conf {
 	size_t request_max_bytes; /* decoded fragments of one transaction */
 	size_t cache_max_bytes;
 	int64_t window_us;	 /* wait after the first arrival before planning; 0 = none */
+	int64_t fairness_us;	 /* longest hold for a REST client that was refused; 0 = none */
 	int64_t ttl_default_ms, ttl_max_ms;
 	int64_t lifetime_ms;	 /* how long outcomes are kept at least */
 	int64_t retry_us;	 /* pause before an effect that failed cleanly is tried again */
@@ -281,6 +282,7 @@ void core_each_table(const struct core *core, void (*fn)(void *ctx, const struct
 struct core_counters {
 	int64_t stale_tokens, batches, txns_committed, txns_rejected, rest_commits, conflicts;
 	int64_t puts, sql, unknown_outcomes, fenced, findings;
+	int64_t rest_refused;
 };
 const struct core_counters *core_counters(const struct core *core);
 

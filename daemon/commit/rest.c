@@ -31,7 +31,10 @@ void rest_enqueue(struct core *c, struct request *r)
 	e->req = r;
 	r->entry = e;
 	request_hold(r);
-	table_enqueue(c, t, e);
+	if (fair_arrived(&t->fair, c->now_us))
+		table_enqueue_first(c, t, e);
+	else
+		table_enqueue(c, t, e);
 }
 
 /* Out of the queue and not in a batch any more. */
@@ -123,6 +126,37 @@ static bool know(struct core *c, struct batch *b, size_t i, const struct snapsho
 	for (size_t k = 0; k < n_refs; k++)
 		have &= know_one(c, b, metadata_snapshot(base, refs[k].snapshot_id), known);
 	return have;
+}
+
+static void refuse_now(struct core *c, struct timer *timer)
+{
+	struct table *t = CONTAINER_OF(timer, struct table, fair_timer);
+	fair_refused(&t->fair, c->now_us, c->conf.fairness_us);
+	for (struct list *n; (n = list_pop_front(&t->refused));) {
+		struct request *r = LIST_ITEM(n, struct request, wait);
+		request_fail(c, r, &r->late_err);
+	}
+}
+
+/* A requirement fails because the head has moved. While no hold may begin, the client's next
+ * attempts would fail too and make it wait longer each time; so the answer waits, and the hold
+ * begins with it. */
+static void refuse(struct core *c, struct batch *b, const struct err *err)
+{
+	struct request *r = b->rest;
+	struct table *t = b->table;
+	int64_t at = fair_wait(&t->fair, c->now_us, c->conf.fairness_us);
+	c->counters.rest_refused++;
+	if (at > c->now_us && !c->draining &&
+	    (r->in.deadline_us == 0 || at < r->in.deadline_us)) {
+		r->late_err = *err;
+		list_push_back(&t->refused, &r->wait);
+		core_timer(c, &t->fair_timer, at, refuse_now);
+		finish(c, b, NULL);
+		return;
+	}
+	fair_refused(&t->fair, c->now_us, c->conf.fairness_us);
+	finish(c, b, err);
 }
 
 /* Every snapshot that the request adds: not ahead of the clock, row ids within bounds. The manifest
@@ -377,8 +411,9 @@ void rest_plan(struct core *c, struct batch *b)
 					    &changed, &err);
 		if (st != ST_OK) {
 			if (st == ST_COMMIT_FAILED)
-				table_yield(c, t);
-			finish(c, b, &err);
+				refuse(c, b, &err);
+			else
+				finish(c, b, &err);
 			return;
 		}
 		if (!changed) {

@@ -5,6 +5,7 @@
 
 #include "daemon/commit/cache.h"
 #include "daemon/commit/encode.h"
+#include "daemon/commit/fair.h"
 #include "daemon/commit/plan.h"
 #include "daemon/commit/port.h"
 #include "proto/base/list.h"
@@ -171,8 +172,9 @@ struct table {
 	size_t batch_limit; /* fewer transactions after a batch that did not fit */
 	int64_t first_us;   /* arrival of the oldest waiting entry, for the window */
 	int64_t pause_us;   /* no batch before: the last attempt failed */
-	int64_t yield_us;   /* until then workers wait for a REST client that lost a race */
-	int64_t yield_next_us; /* no such wait before: workers have their turn */
+	struct fair fair;   /* holds transactions back for REST clients */
+	struct list refused; /* REST commits whose refusal waits for the next hold */
+	struct timer fair_timer;
 	bool pumping;
 	struct timer timer; /* load retries and the window */
 	bool taking;	    /* a take-over is under way */
@@ -334,11 +336,10 @@ struct reflog *table_log(struct table *t, struct strv ref, int64_t head);
 void table_set_head(struct core *c, struct table *t, struct metadata *m, struct strv location,
 		    int64_t version, int64_t last_batch);
 void table_enqueue(struct core *c, struct table *t, struct entry *e);
+/* Before those that wait: nobody has been promised their order against a REST commit. */
+void table_enqueue_first(struct core *c, struct table *t, struct entry *e);
 void table_dequeue(struct table *t, struct entry *e);
 void table_pump(struct core *c, struct table *t);
-/* A REST commit lost to another one: its client reads the table and tries again, which takes it
- * longer than a batch of the workers. They let it go first for a while. */
-void table_yield(struct core *c, struct table *t);
 /* No batch for a while. */
 void table_pause(struct core *c, struct table *t);
 void table_free_all(struct core *c);

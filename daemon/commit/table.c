@@ -107,6 +107,8 @@ static void forget(struct core *c, struct table *t, enum status st, const char *
 			table_tell(c, r, NULL, &err);
 		}
 	}
+	for (struct list *n5; (n5 = list_pop_front(&t->refused));)
+		request_fail(c, LIST_ITEM(n5, struct request, wait), &err);
 	LIST_FOR (n3, tmp3, &c->requests) {
 		struct request *r = LIST_ITEM(n3, struct request, node);
 		if (r->table == t) {
@@ -121,6 +123,7 @@ void table_drop(struct core *c, struct table *t, enum status st, const char *why
 	ASSERT(t->batch == NULL);
 	forget(c, t, st, why);
 	core_timer_stop(&t->timer);
+	core_timer_stop(&t->fair_timer);
 	struct table **p = &c->tables[slot_of(t->id)];
 	while (*p != t)
 		p = &(*p)->next;
@@ -410,6 +413,7 @@ struct table *table_open(struct core *c, struct table_id id)
 	list_init(&t->queue);
 	list_init(&t->ordered);
 	list_init(&t->waiting);
+	list_init(&t->refused);
 	list_init(&t->node);
 	t->next = c->tables[slot_of(id)];
 	c->tables[slot_of(id)] = t;
@@ -484,6 +488,14 @@ void table_enqueue(struct core *c, struct table *t, struct entry *e)
 	table_pump(c, t);
 }
 
+void table_enqueue_first(struct core *c, struct table *t, struct entry *e)
+{
+	list_push_front(&t->queue, &e->node);
+	if (t->n_queue++ == 0)
+		t->first_us = c->now_us;
+	table_pump(c, t);
+}
+
 void table_dequeue(struct table *t, struct entry *e)
 {
 	list_remove(&e->node);
@@ -504,35 +516,6 @@ void table_pause(struct core *c, struct table *t)
 	core_timer(c, &t->timer, t->pause_us, window_over);
 }
 
-/* Long enough for a client's first retry (Java waits 100 ms) with the reading and writing before it.
- * After one such wait the workers are served for as long. */
-#define YIELD_US INT64_C(250000)
-
-void table_yield(struct core *c, struct table *t)
-{
-	if (c->now_us < t->yield_next_us)
-		return;
-	t->yield_us = c->now_us + YIELD_US;
-	t->yield_next_us = c->now_us + 2 * YIELD_US;
-}
-
-/* Until when the workers wait. The client has come back: it goes first, and the wait is over. */
-static int64_t yielding(struct core *c, struct table *t)
-{
-	if (c->now_us >= t->yield_us)
-		return 0;
-	LIST_FOR (n, tmp, &t->queue) {
-		struct entry *e = LIST_ITEM(n, struct entry, node);
-		if (e->kind == ENTRY_REST) {
-			list_remove(&e->node);
-			list_push_front(&t->queue, &e->node);
-			t->yield_us = 0;
-			return 0;
-		}
-	}
-	return t->yield_us;
-}
-
 /* One batch after the other while each ends at once; calls from inside are left to the loop. */
 void table_pump(struct core *c, struct table *t)
 {
@@ -543,11 +526,12 @@ void table_pump(struct core *c, struct table *t)
 	t->pumping = true;
 	table_hold(t);
 	while (!t->gone && t->state == TABLE_READY && !t->batch && !t->taking && t->n_queue > 0) {
-		int64_t at = t->pause_us, turn = yielding(c, t);
-		if (at < turn)
-			at = turn;
+		int64_t at = t->pause_us;
 		if (c->conf.window_us > 0 && at < t->first_us + c->conf.window_us)
 			at = t->first_us + c->conf.window_us;
+		struct entry *first = LIST_ITEM(t->queue.next, struct entry, node);
+		if (first->kind == ENTRY_TXN && at < t->fair.until_us && !c->draining)
+			at = t->fair.until_us;
 		if (c->now_us < at) {
 			core_timer(c, &t->timer, at, window_over);
 			break;

@@ -9,6 +9,7 @@ FAULTS = [
 # allowed only in tables that this engine wrote to.
 FINDINGS = {
     # Java leaves the optional schema-id out of manifest headers.
+    ("java", "iceberg 1.11.0"): {"MAN-HEADER"},
     ("spark", "4.1.4, iceberg 1.12.0"): {"MAN-HEADER"},
     # equality_ids as a list of long; no count of changed partitions; emptied manifests are kept.
     ("pyiceberg", "0.12.0"): {"LIST-STALE", "MAN-HEADER", "MAN-SCHEMA", "SUM-DELTA"},

@@ -25,6 +25,7 @@ class Table:
         self.seq = 0  # last sequence number; UNKNOWN after foreign commits
         self.next_row_id = 0
         self.ranges = []  # row-id ranges given out: (first, count, what)
+        self.ours = ()  # objects of which no foreign writer's findings are allowed
         self.writers = []  # who committed, for the report
 
     # ---- what frazil acknowledged

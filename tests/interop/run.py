@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Foreign engines against a catalog: who reads and writes what, compared with a model of the tables.
 
-usage: run.py [--uri URI] [--parts catalog,frazil] [--engines spark,duckdb,...] [--no-audit]
+usage: run.py [--uri URI] [--parts catalog,frazil,mixed] [--engines spark,duckdb,...] [--no-audit]
 Without --uri it starts PostgreSQL and the daemon (FRAZILD, default build/gcc/frazild). Exit 1 when a
 reader differs from the model, an auditor's rule is broken, or an engine fails in a way not known of
 exactly its version. What an engine does not offer is printed with its version, never left out.
@@ -48,6 +48,7 @@ class Suite:
         self.uri, self.report, self.folder = uri, Report(), folder
         self.engines = {n: Engine(n, uri, os.path.join(folder, n + ".log")) for n in engines}
         self.tables = []
+        self.versions = {}  # of writers that are no engine of the list
         self.cannot = {}  # (engine, what) -> reason: printed once
 
     def part(self, name, f, *args):
@@ -118,7 +119,7 @@ class Suite:
                 self.report.fail("auditor", table.name, str(e).splitlines()[-3:])
                 continue
             allowed = {rule for w in foreign for rule in FINDINGS.get((w, self.version_of(w)), ())}
-            bad = [v for v in found if v[0] not in allowed]
+            bad = [v for v in found if v[0] not in allowed or v[1] in table.ours]
             known = sorted({v[0] for v in found} & allowed)
             if known:
                 self.report.count("auditor", "foreign findings")
@@ -161,7 +162,7 @@ class Suite:
             print("ok     auditor: %s" % lines[-1], flush=True)
 
     def version_of(self, name):
-        return self.engines[name].version if name in self.engines else "?"
+        return self.engines[name].version if name in self.engines else self.versions.get(name, "?")
 
     def close(self):
         for e in self.engines.values():
@@ -206,6 +207,9 @@ def run(suite, parts, rpc):
     if "frazil" in parts:
         import frazil_suite
         frazil_suite.run(suite, rpc)
+    if "mixed" in parts:
+        import mixed_suite
+        mixed_suite.run(suite, rpc)
     suite.read_all()
     if suite.auditing:
         suite.audit_all()
@@ -218,10 +222,11 @@ def main():
     p = argparse.ArgumentParser()
     p.add_argument("--uri")
     p.add_argument("--rpc")
-    p.add_argument("--parts", default="catalog,frazil")
+    p.add_argument("--parts", default="catalog,frazil,mixed")
     p.add_argument("--engines", default=",".join(ENGINES))
     p.add_argument("--no-audit", action="store_true")
     p.add_argument("--only", help="writers of the frazil part whose name holds this text")
+    p.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="settings of the daemon that is started")
     a = p.parse_args()
     names = a.engines.split(",")
     Suite.only = a.only
@@ -234,7 +239,7 @@ def main():
     from support.postgres import Postgres
     postgres = Postgres()
     try:
-        daemon = Daemon(folder, postgres.database())
+        daemon = Daemon(folder, postgres.database(), dict(s.split("=", 1) for s in a.set))
         try:
             status = run(Suite(daemon.uri, names, folder, not a.no_audit), a.parts.split(","), daemon.rpc)
         finally:

@@ -80,6 +80,7 @@ static uint64_t run(uint64_t seed, bool tracing, bool print)
 					  .request_max_bytes = (size_t)16 << 20,
 					  .cache_max_bytes = w->conf.cache_max,
 					  .window_us = w->conf.window_us,
+					  .fairness_us = w->conf.window_us * 4,
 					  .ttl_default_ms = 5000,
 					  .ttl_max_ms = 60000,
 					  .lifetime_ms = 600000,
