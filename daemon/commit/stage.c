@@ -153,6 +153,13 @@ static void begin_reply(struct core *c, struct request *r, const struct txn *x)
 		request_rpc(c, r, out);
 }
 
+static void begin_send(struct core *c, struct txn *x);
+
+static void begin_again(struct core *c, struct timer *timer)
+{
+	begin_send(c, CONTAINER_OF(timer, struct txn, timer));
+}
+
 static void begun(struct core *c, void *ctx, const struct event *ev)
 {
 	struct request *r = ctx;
@@ -162,6 +169,13 @@ static void begun(struct core *c, void *ctx, const struct event *ev)
 		request_let(r);
 		return;
 	}
+	if (txn_ask_failed(x, q)) {
+		/* The row may be there, and then nobody else would ever end it: repeated until it
+		 * is answered. */
+		core_timer(c, &x->timer, c->now_us + c->conf.retry_us, begin_again);
+		return;
+	}
+	x->asker = NULL;
 	bool fine = !q->lost && !core_sql_clean_failure(q) && q->item.st == ST_OK;
 	if (fine && q->item.row.state == TXN_DB_OPEN) {
 		x->row.expires_pg_ms = q->item.row.expires_pg_ms;
@@ -193,6 +207,14 @@ static void begun(struct core *c, void *ctx, const struct event *ev)
 	for (struct list *n; (n = list_pop_front(&late));)
 		request_run(c, LIST_ITEM(n, struct request, wait));
 	request_let(r);
+}
+
+static void begin_send(struct core *c, struct txn *x)
+{
+	x->ask_paused = false;
+	struct effect *e = core_emit(c, FX_SQL, begun, x->asker);
+	e->u.sql.kind = SQL_TXN_BEGIN;
+	e->u.sql.u.begin = &x->row;
 }
 
 /* A Begin that would be refused now may be the repeat of one that was not: its row answers. */
@@ -290,9 +312,9 @@ void stage_begin(struct core *c, struct request *r)
 	r->txn = x;
 	r->sent = true;
 	request_hold_txn(r, x);
-	struct effect *e = core_emit(c, FX_SQL, begun, r);
-	e->u.sql.kind = SQL_TXN_BEGIN;
-	e->u.sql.u.begin = &x->row;
+	x->asker = r;
+	x->ask_lost = false;
+	begin_send(c, x);
 }
 
 /* ------------------------------------------------------------------ Stage */

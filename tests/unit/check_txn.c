@@ -203,6 +203,42 @@ START_TEST(ordered_ones_keep_their_order)
 }
 END_TEST
 
+START_TEST(lost_begin)
+{
+	struct bench b;
+	static const uint8_t random[10] = {4, 4};
+	setup(&b);
+	struct effect e = script_sql(&b.s, SQL_TXN_STAGE);
+	script_answer(&b.s, &e, item(&b, ST_OK, TXN_DB_OPEN));
+	struct rpc_begin other = b.begin;
+	other.txn_id = uuid_v7(SCRIPT_PG_MS, random);
+	struct event ev = {.kind = EV_BEGIN};
+	ev.u.req.table = b.table;
+	ev.u.req.incarnation = 1;
+	ev.u.req.u.begin = &other;
+	ev.u.req.deadline_us = b.s.now_us + 50000;
+	req_id req = script_request(&b.s, ev);
+	e = script_sql(&b.s, SQL_TXN_BEGIN);
+	script_answer(&b.s, &e, (struct sql_result){.lost = true});
+	script_tick(&b.s, 60000);
+	ck_assert_int_eq(script_reply(&b.s, req), ST_TIMEOUT);
+	/* Its client went away; the statement is repeated and the row found, so that it expires. */
+	script_tick(&b.s, 60000);
+	e = script_sql(&b.s, SQL_TXN_BEGIN);
+	struct sql_result r = item(&b, ST_OK, TXN_DB_OPEN);
+	r.item.row.txn = (struct txn_id){other.txn_id};
+	script_answer(&b.s, &e, r);
+	script_tick(&b.s, 7000000);
+	bool ended = false;
+	for (int i = 0; i < 2; i++) {
+		e = script_sql(&b.s, SQL_TXN_END);
+		ended |= uuid_eq(e.u.sql.u.end.txn.u, other.txn_id);
+	}
+	ck_assert(ended);
+	script_fini(&b.s);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("txn");
@@ -211,6 +247,7 @@ static Suite *suite(void)
 	tcase_add_test(t, dropped_while_staging);
 	tcase_add_test(t, core_goes_in_the_middle);
 	tcase_add_test(t, ordered_ones_keep_their_order);
+	tcase_add_test(t, lost_begin);
 	suite_add_tcase(s, t);
 	return s;
 }
