@@ -13,7 +13,8 @@ Sections:
            PostgreSQL and disk, and against the daemon's REST catalog
   parts    vector merges and manifest entries a second, without a daemon
 
-Load generator, daemon and PostgreSQL share the machine. What was acknowledged is compared with the
+daemon, PG and client µs are CPU time a transaction of frazild, PostgreSQL and the load generator, which
+share the machine. What was acknowledged is compared with the
 table after every run; a difference fails. Results: standard output and build/bench/results.txt.
 """
 
@@ -109,10 +110,29 @@ def statements(after, before, kinds=INTAKE_SQL + BATCH_SQL):
     return {k: int(difference(after, before, sql_kind(k))) for k in kinds if difference(after, before, sql_kind(k))}
 
 
+def postgres_cpu_us(folder):
+    """Of all processes of the cluster, those that have ended included."""
+    with open(os.path.join(folder, "pg/data/postmaster.pid")) as f:
+        parent = f.readline().strip()
+    ticks = 0
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/stat" % pid) as f:
+                fields = f.read().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if pid == parent:
+            ticks += sum(map(int, fields[11:15]))
+        elif fields[1] == parent:
+            ticks += sum(map(int, fields[11:13]))
+    return ticks * 1e6 / os.sysconf("SC_CLK_TCK")
+
+
 class Table:
     """A fresh table with what the load generator needs: a template file, files to delete from."""
 
     made = 0
+    postgres = ""  # folder of the cluster
 
     def __init__(self, daemon, folder, targets=0):
         Table.made += 1
@@ -157,12 +177,13 @@ class Table:
         if mode != "append":
             args += ["--targets", self.files + ".targets", "--snapshot", str(self.snapshot),
                      "--first", str(self.base_deleted)]
-        before = counters(self.daemon)
+        before, cpu = counters(self.daemon), postgres_cpu_us(Table.postgres)
         got = subprocess.run(args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, check=False)
         result = json.loads(got.stdout or "{}")
         if got.returncode:
             raise RuntimeError("load %s: %s" % (" ".join(args[1:]), result.get("first_error", "")))
         after = counters(self.daemon)
+        result["postgres_cpu_us"] = postgres_cpu_us(Table.postgres) - cpu
         result["puts"] = puts(after, before)
         result["statements"] = statements(after, before)
         result["published"] = difference(after, before, "frazil_batches_total")
@@ -184,8 +205,9 @@ class Table:
 # ---- sections
 def commits(daemon, folder, report, o, delay):
     rates = {}
-    report.head("commits on one table, %s" % ("local files" if not delay else "local files with %d ms added to every write" % delay),
-                "mode", "workers", "txn/s", "p50 ms", "p99 ms", "txn/batch", "daemon µs/txn", "client µs/txn", "PUT/batch",
+    where = "local files with %d ms added to every write" % delay if delay else "local files"
+    report.head("commits on one table, " + where,
+                "mode", "workers", "txn/s", "p50 ms", "p99 ms", "txn/batch", "daemon µs", "PG µs", "client µs", "PUT/batch",
                 "SQL/batch", "snapshots")
     for mode in o.modes:
         for workers in o.workers:
@@ -197,7 +219,8 @@ def commits(daemon, folder, report, o, delay):
             rate = n / (r["window_us"] / 1e6)
             rates[mode, workers] = rate
             report.row(mode, workers, rate, r["p50_us"] / 1e3, r["p99_us"] / 1e3, r["committed"] / batches,
-                       r["daemon_cpu_us"] / max(1, n), r["own_cpu_us"] / max(1, n), r["puts"] / batches,
+                       r["daemon_cpu_us"] / max(1, n), r["postgres_cpu_us"] / max(1, r["committed"]),
+                       r["own_cpu_us"] / max(1, n), r["puts"] / batches,
                        sum(r["statements"].values()) / batches, table.check())
     return rates
 
@@ -276,11 +299,11 @@ def java_peers(postgres, daemon, folder, report, o, rates, landed):
         for _, make in plain:
             peer = make(delay)
             try:
-                for n in o.peer_clients if not delay else o.peer_clients[-1:]:
+                for n in o.peer_clients if not delay else [16]:
                     beside(report, o, peer, n, delay, rates)
             finally:
                 peer.close()
-    beside(report, o, peers.rest("frazil's REST", daemon.uri), o.peer_clients[-1], 0, rates)
+    beside(report, o, peers.rest("frazil's REST", daemon.uri), 16, 0, rates)
     report.head("100 clients delete one row each of one data file at once, twice", "to".ljust(16), "landed", "ms a round",
                 "frazil".rjust(10), "ratio")
     for _, make in plain:
@@ -322,7 +345,7 @@ def main():
     o.workers, o.modes = [int(w) for w in o.workers.split(",")], o.modes.split(",")
     o.delays = [int(d) for d in o.delays.split(",")]
     o.load_snapshots, o.load_seconds = ([10, 1000], 10) if o.long else ([10], 3)
-    o.peer_clients, o.peer_seconds, o.peer_warmup = ([1, 16, 64, 128], 20, 15) if o.long else ([1, 16, 64], 6, 6)
+    o.peer_clients, o.peer_seconds, o.peer_warmup = ([1, 16, 64, 128], 20, 15) if o.long else ([1, 16, 64], 5, 4)
     os.environ.setdefault("FRAZILD", "build/gcc/frazild")
 
     report = Report()
@@ -331,6 +354,7 @@ def main():
                        check=False).stdout.strip(), time.strftime("%Y-%m-%d %H:%M", time.gmtime()), machine()))
     report.say("command: %s" % (os.environ.get("BENCH_COMMAND") or " ".join(["tests/bench/bench.py", *sys.argv[1:]])))
     postgres = Postgres()
+    Table.postgres = postgres.folder
     folder = tempfile.mkdtemp(prefix="frazil-bench-", dir="/var/tmp")
     rates, landed = {}, None
 
