@@ -20,6 +20,7 @@ struct creation {
 	struct batch_id id;
 	bool registered;
 	bool ledgered;
+	bool lost; /* an answer was lost: it may have been created */
 	struct timer timer;
 };
 
@@ -79,6 +80,12 @@ static void created(struct core *c, void *ctx, const struct event *ev)
 	const struct sql_result *q = ev->u.done.sql;
 	struct strv ns = {"", 0}, full = {"", 0};
 	char msg[160];
+	k->lost |= q->lost;
+	if (core_sql_clean_failure(q) && !q->lost && !k->lost) {
+		/* Nothing happened, for certain. */
+		creation_fail(c, k, ST_OVERLOADED, "PostgreSQL cannot be reached");
+		return;
+	}
 	if (q->lost || core_sql_clean_failure(q)) {
 		core_timer(c, &k->timer, c->now_us + c->conf.retry_us, create_again);
 		return;
