@@ -6,8 +6,9 @@
 struct located algebra_locate(struct mview *const *views, size_t n, struct strv path)
 {
 	struct located l = {0};
+	uint64_t hash = mview_hash(path);
 	for (size_t i = 0; i < n; i++) {
-		const struct manifest_entry *e = mview_find(views[i], path);
+		const struct manifest_entry *e = mview_find_hash(views[i], path, hash);
 		if (!e)
 			continue;
 		if (views[i]->m->content == MANIFEST_DATA) {
@@ -105,6 +106,7 @@ static enum cache_answer state_of(struct plan *p, int ref, struct strv path, str
 	}
 	*f = (struct plan_file){.ref = ref,
 				.path = path,
+				.hash = mview_hash(path),
 				.data_view = l.data_view,
 				.data = l.data,
 				.dv_view = l.dv_view,

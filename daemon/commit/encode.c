@@ -214,7 +214,7 @@ static bool touches(const struct plan_lane *lane, const struct mview *v)
 	for (size_t i = 0; i < lane->n_changes; i++) {
 		if (v->m->content == MANIFEST_DATA && !lane->changes[i].drop)
 			continue;
-		if (mview_find(v, lane->changes[i].file->path))
+		if (mview_find_hash(v, lane->changes[i].file->path, lane->changes[i].file->hash))
 			return true;
 	}
 	return false;

@@ -114,9 +114,19 @@ void mview_unref(struct mview *own_v)
 	base_free(own_v);
 }
 
+uint64_t mview_hash(struct strv path)
+{
+	return bytes_hash(strv_bytes(path));
+}
+
 const struct manifest_entry *mview_find(const struct mview *v, struct strv path)
 {
-	size_t at = (size_t)bytes_hash(strv_bytes(path)) & (v->n_slots - 1);
+	return mview_find_hash(v, path, mview_hash(path));
+}
+
+const struct manifest_entry *mview_find_hash(const struct mview *v, struct strv path, uint64_t hash)
+{
+	size_t at = (size_t)hash & (v->n_slots - 1);
 	for (; v->slots[at]; at = (at + 1) & (v->n_slots - 1)) {
 		const struct manifest_entry *e = &v->m->entries[v->slots[at] - 1];
 		if (strv_eq(key_of(v->m, e), path))

@@ -53,6 +53,10 @@ struct mview *mview_ref(struct mview *v);
 void mview_unref(struct mview *own_v);
 /* The live entry that names this path, or NULL. */
 const struct manifest_entry *mview_find(const struct mview *v, struct strv path);
+/* The same for one path in many manifests: hash is mview_hash(path). */
+uint64_t mview_hash(struct strv path);
+const struct manifest_entry *mview_find_hash(const struct mview *v, struct strv path,
+					     uint64_t hash);
 /* Bytes held, for budgets. */
 size_t mview_memory(const struct mview *v);
 

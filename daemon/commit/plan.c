@@ -184,9 +184,10 @@ static enum status check_files(const struct plan *p, const struct plan_txn *t,
 		if (paths_has(batch, f->path))
 			return err_set(err, ST_DUPLICATE_PATH, "data_files.path",
 				       "path is brought twice: %.*s", STRV_ARG(f->path));
+		uint64_t hash = mview_hash(f->path);
 		for (size_t k = 0; r->list && k < r->list->l.n; k++)
 			if (r->views[k]->m->content == MANIFEST_DATA &&
-			    mview_find(r->views[k], f->path))
+			    mview_find_hash(r->views[k], f->path, hash))
 				return err_set(err, ST_DUPLICATE_PATH, "data_files.path",
 					       "path is already in the table: %.*s",
 					       STRV_ARG(f->path));

@@ -54,6 +54,7 @@ struct plan_file {
 	struct plan_file *next;
 	int ref;
 	struct strv path;
+	uint64_t hash; /* of the path */
 	const struct mview *data_view;
 	const struct manifest_entry *data;
 	const struct mview *dv_view; /* NULL: no vector at the head */

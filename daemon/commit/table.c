@@ -480,12 +480,22 @@ void table_set_head(struct core *c, struct table *t, struct metadata *m, struct 
 
 /* ------------------------------------------------------------------ the queue */
 
+static void window_over(struct core *c, struct timer *timer);
+
+/* At the next tick, not at once: what else comes in with this turn of the loop shares the batch. A
+ * batch or a take-over under way pumps by itself when it ends, and the timer may be its own. */
+static void pump_soon(struct core *c, struct table *t)
+{
+	if (t->state == TABLE_READY && !t->batch && !t->taking)
+		core_timer(c, &t->timer, c->now_us, window_over);
+}
+
 void table_enqueue(struct core *c, struct table *t, struct entry *e)
 {
 	list_push_back(&t->queue, &e->node);
 	if (t->n_queue++ == 0)
 		t->first_us = c->now_us;
-	table_pump(c, t);
+	pump_soon(c, t);
 }
 
 void table_enqueue_first(struct core *c, struct table *t, struct entry *e)
