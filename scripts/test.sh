@@ -25,10 +25,8 @@ suite generated make --no-print-directory gen-check
 suite gcc make --no-print-directory -j"$jobs" CC=gcc all unit
 suite clang make --no-print-directory -j"$jobs" CC=clang all unit
 suite units-asan make --no-print-directory -j"$jobs" CC=gcc SAN=address all unit
-# Jobs run on threads; their units run under TSan where they exist.
-if grep -lq 'pthread\|uv_thread\|uv_queue_work' tests/unit/*.c 2>/dev/null; then
-	suite units-tsan make --no-print-directory -j"$jobs" CC=gcc SAN=thread unit
-fi
+# What runs on threads, and the daemon under a crowd of workers, under ThreadSanitizer.
+suite threads make --no-print-directory -j"$jobs" CC=gcc threads
 [ ! -d tests/sim ] || suite sim make --no-print-directory CC=gcc sim SEEDS="${SEEDS:-500}"
 if [ -x build/gcc-address/frazild ] || [ -d clients/python ]; then
 	env=$(scripts/venv.sh tests/requirements-it.txt)
