@@ -70,6 +70,11 @@ static void script_step(struct script *s, struct event *ev)
 		s->open[s->n_open++] = *e;
 	}
 	effects_fini(&fx);
+	/* As the daemon does: a timer that is due fires in the next turn of the loop. */
+	if (ev->kind != EV_TICK && core_next_deadline(s->core) <= s->now_us) {
+		struct event tick = {.kind = EV_TICK};
+		script_step(s, &tick);
+	}
 }
 
 /* Takes the oldest open SQL effect of the kind; fails when there is none. */
