@@ -28,6 +28,8 @@ suite units-asan make --no-print-directory -j"$jobs" CC=gcc SAN=address all unit
 # What runs on threads, and the daemon under a crowd of workers, under ThreadSanitizer.
 suite threads make --no-print-directory -j"$jobs" CC=gcc threads
 [ ! -d tests/sim ] || suite sim make --no-print-directory CC=gcc sim SEEDS="${SEEDS:-500}"
+[ ! -d tests/sim ] || suite sim-asan make --no-print-directory CC=gcc SAN=address sim SEEDS=40
+[ ! -d tests/sim ] || suite sim-mutants make --no-print-directory CC=gcc sim-mutants
 if [ -x build/gcc-address/frazild ] || [ -d clients/python ]; then
 	env=$(scripts/venv.sh tests/requirements-it.txt)
 	suite processes env PYTHONPATH=clients/python "$env/bin/python" -m pytest -q --maxfail=10 \

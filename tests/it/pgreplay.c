@@ -1,6 +1,6 @@
 /* Holds the simulator's model of the SQL effects against a server: every effect that the model
  * executes in a simulated run is executed there too, at the model's time, and must be answered
- * alike. Usage: pgreplay CONNINFO FIRST LAST */
+ * alike. Usage: pgreplay CONNINFO FIRST LAST [SQL to run before] */
 int sim_main(int argc, char **argv);
 #define main sim_main
 #include "tests/sim/sim.c"
@@ -176,7 +176,10 @@ int main(int argc, char **argv)
 			    "INSERT INTO public.clock VALUES (0);"
 			    "CREATE OR REPLACE FUNCTION frazil.now_ms() RETURNS int8 LANGUAGE sql"
 			    " VOLATILE AS 'SELECT v FROM public.clock'");
+	if (argc > 4) /* another text of some function: is it found? */
+		admin_script(admin, argv[4]);
 	pg_executed = on_executed;
+	effects_only = true;
 	uint64_t last = strtoull(argv[3], NULL, 10);
 	for (at_seed = strtoull(argv[2], NULL, 10); at_seed <= last && !pgtest_failed; at_seed++) {
 		admin_script(admin,

@@ -20,6 +20,9 @@ bool mutant_is(const char *name)
 }
 #endif
 
+/* All changes of rows are effects: set by who replays them elsewhere. */
+static bool effects_only;
+
 static int pick(struct world *w, int permille, int value)
 {
 	return world_chance(w, permille) ? 1 + world_below(w, value) : 0;
@@ -49,7 +52,7 @@ static void draw(struct world *w)
 	c->partitioned = world_chance(w, 300);
 	c->deletes = world_chance(w, 650);
 	c->dropper = world_chance(w, 150);
-	c->outside = world_chance(w, 150);
+	c->outside = world_chance(w, 150) && !effects_only;
 	c->steal = world_chance(w, 150) ? 100 : 5;
 	c->sql_us = 200 + world_below(w, 4000);
 	c->io_us = 200 + world_below(w, 10000);
