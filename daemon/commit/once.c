@@ -210,7 +210,7 @@ void once_start(struct core *c, struct request *r)
 		request_status(c, r, ST_OVERLOADED, "", "too many transactions are waiting");
 		return;
 	}
-	if (stage_check_begin(t, &m->begin, &err) != ST_OK) {
+	if (begin_check(t, &m->begin, &err) != ST_OK) {
 		err_prefix(&err, "begin");
 		/* It may be a repeat whose read snapshot is gone by now: the rows know. */
 		r->late_err = err;

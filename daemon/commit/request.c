@@ -318,7 +318,7 @@ void request_run(struct core *c, struct request *r)
 		return;
 	switch (r->kind) {
 	case EV_BEGIN:
-		stage_begin(c, r);
+		begin_start(c, r);
 		return;
 	case EV_COMMIT_ONCE:
 		once_start(c, r);

@@ -387,14 +387,19 @@ void txn_reread(struct core *c, struct txn *x);
 void txn_turn(struct core *c, struct txn *x);
 void txn_sweep(struct core *c);
 
+/* --- begin.c --- */
+/* What may be begun on the table. */
+MUST_CHECK enum status begin_check(const struct table *t, const struct rpc_begin *m,
+				   struct err *err);
+void begin_start(struct core *c, struct request *r);
+
 /* --- stage.c --- */
-void stage_begin(struct core *c, struct request *r);
+/* Whether an SQL item's completion settles the request; if not, the request was answered. */
+bool stage_settled(struct core *c, struct request *r, const struct sql_result *q);
+void stage_item_error(struct core *c, struct request *r, const struct sql_item_result *item);
 void stage_stage(struct core *c, struct request *r);
 void stage_seal(struct core *c, struct request *r);
 
-/* What may be begun on the table. */
-MUST_CHECK enum status stage_check_begin(const struct table *t, const struct rpc_begin *m,
-					 struct err *err);
 /* Fragments that together make up a transaction. */
 MUST_CHECK enum status stage_check_winners(struct frag *const *w, size_t n, struct err *err);
 /* The statement's item for a packed fragment; NULL when memory is gone. */

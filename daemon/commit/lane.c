@@ -1,0 +1,513 @@
+#include "daemon/commit/lane.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "daemon/commit/lineage.h"
+#include "daemon/commit/tally.h"
+#include "proto/dv/dv_blob.h"
+#include "proto/dv/puffin.h"
+#include "proto/iceberg/metadata.h"
+
+#define CREATED_BY STRV("frazil")
+
+static enum status full(struct err *err)
+{
+	return err_set(err, ST_LIMIT, "", "the batch exceeds the memory limit of one snapshot");
+}
+
+/* ------------------------------------------------------------------ vectors */
+
+/* One Puffin file for one data file: when the vector is replaced later, nobody else's goes. */
+static enum status write_vector(struct lane_work *k, const struct plan_change *c,
+				struct manifest_entry *ret_e, struct err *err)
+{
+	struct encode_out *out = k->w.out;
+	const struct content_file *data = &c->file->data->file;
+	int64_t cardinality = (int64_t)bitmap64_cardinality(c->result);
+	struct buf blob, file;
+	buf_init(&blob, k->w.in->max_bytes);
+	buf_init(&file, k->w.in->max_bytes);
+	int64_t offset = 0;
+	struct bytes framed = {NULL, 0};
+	enum status st = dv_blob_encode(c->result, &blob, err);
+	if (st == ST_OK) {
+		framed = buf_bytes(&blob);
+		struct puffin_writer pw;
+		puffin_begin(&pw, &file);
+		st = puffin_add_vector(&pw, framed, data->path, cardinality, &offset, err);
+		if (st == ST_OK)
+			st = puffin_finish(&pw, CREATED_BY, err);
+		puffin_writer_fini(&pw);
+	}
+	char uuid[UUID_TEXT_LEN + 1];
+	uuid_text(k->w.in->commit_uuid, uuid);
+	char *path = arena_printf(&out->arena, "%.*s/dv-%s-%d.puffin", STRV_ARG(k->data_dir), uuid,
+				  k->n_vectors);
+	void *items = out->vecs;
+	if (st == ST_OK && (!path || !arena_grow(&out->arena, &items, &out->cap_vecs,
+						 out->n_vecs + 1, sizeof *out->vecs)))
+		st = full(err);
+	if (st == ST_OK) {
+		out->vecs = items;
+		k->n_vectors++;
+		size_t blob_bytes = framed.n, file_bytes = file.n;
+		st = rewrite_object(out, strv_of(path), &file, NULL, err);
+		if (st == ST_OK) {
+			out->vecs[out->n_vecs++] = (struct encode_vec){
+				strv_of(path), offset, vec_new(bitmap64_clone(c->result))};
+			*ret_e = (struct manifest_entry){.status = ENTRY_ADDED,
+							 .snapshot_id = k->w.snapshot_id,
+							 .seq = SEQ_NONE,
+							 .file_seq = SEQ_NONE,
+							 .file = content_file_empty()};
+			struct content_file *f = &ret_e->file;
+			f->content = CONTENT_POSITION_DELETES;
+			f->path = strv_of(path);
+			f->format = STRV("PUFFIN");
+			f->spec_id = data->spec_id;
+			f->partition = data->partition;
+			f->record_count = cardinality;
+			f->file_size = (int64_t)file_bytes;
+			f->referenced_data_file = data->path;
+			f->content_offset = offset;
+			f->content_size = (int64_t)blob_bytes;
+		}
+	}
+	buf_fini(&blob);
+	buf_fini(&file);
+	return st;
+}
+
+/* ------------------------------------------------------------------ one snapshot */
+
+struct fresh {
+	struct rewrite_row row;
+	struct bytes file;
+	bool is_new; /* written by this snapshot: the view is made once the numbers are fixed */
+};
+
+struct next {
+	struct fresh *v;
+	size_t n;
+};
+
+static bool is_changed(void *ctx, const struct manifest_entry *e)
+{
+	const struct lane_work *k = ctx;
+	bool data = e->file.content == CONTENT_DATA;
+	if (!data && !content_file_is_dv(&e->file))
+		return false;
+	struct strv path = data ? e->file.path : e->file.referenced_data_file;
+	size_t low = 0, high = k->n_changes;
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+		int order = strv_cmp(path, k->changes[mid]->file->path);
+		if (order == 0)
+			/* A changed file loses its old vector; a dropped one also itself. */
+			return !data || k->changes[mid]->drop;
+		if (order < 0)
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	return false;
+}
+
+static int by_path(const void *a, const void *b)
+{
+	const struct plan_change *x = *(const struct plan_change *const *)a;
+	const struct plan_change *y = *(const struct plan_change *const *)b;
+	return strv_cmp(x->file->path, y->file->path);
+}
+
+static bool sort_changes(struct lane_work *k, const struct plan_lane *lane)
+{
+	k->n_changes = lane->n_changes;
+	k->changes = arena_calloc(&k->w.out->arena, lane->n_changes ? lane->n_changes : 1,
+				  sizeof(struct plan_change *));
+	if (!k->changes)
+		return false;
+	for (size_t i = 0; i < lane->n_changes; i++)
+		k->changes[i] = &lane->changes[i];
+	if (k->n_changes > 1)
+		qsort(k->changes, k->n_changes, sizeof(struct plan_change *), by_path);
+	return true;
+}
+
+static bool touches(const struct plan_lane *lane, const struct mview *v)
+{
+	for (size_t i = 0; i < lane->n_changes; i++) {
+		if (v->m->content == MANIFEST_DATA && !lane->changes[i].drop)
+			continue;
+		if (mview_find_hash(v, lane->changes[i].file->path, lane->changes[i].file->hash))
+			return true;
+	}
+	return false;
+}
+
+static bool has_live(const struct rewrite_row *r)
+{
+	return !r->f.has_file_counts || r->f.added_files > 0 || r->f.existing_files > 0;
+}
+
+/* Small manifests of one content and spec, once there are enough of them, become one: otherwise a
+ * table with many small commits has a list that grows with every one. Properties and defaults are
+ * those that other writers follow. Returns how many rows of `line` are marked. */
+static size_t pick_small(const struct lane_work *k, const struct plan_lane *lane,
+			 const struct lane_line *line, bool *picked)
+{
+	const struct metadata *m = k->w.meta;
+	int64_t target = metadata_property_i64(m, "commit.manifest.target-size-bytes", 8388608);
+	int64_t least = metadata_property_i64(m, "commit.manifest.min-count-to-merge", 100);
+	if (strv_ieq(metadata_property(m, "commit.manifest-merge.enabled"), STRV("false")) ||
+	    least < 2)
+		return 0;
+	for (size_t i = 0; i < line->n; i++) {
+		size_t n = 0;
+		int64_t bytes = 0;
+		for (size_t j = i; j < line->n; j++) {
+			const struct rewrite_row *r = &line->rows[j];
+			bool same = r->f.content == line->rows[i].f.content &&
+				    r->f.spec_id == line->rows[i].f.spec_id &&
+				    r->view->m->n_partition == line->rows[i].view->m->n_partition;
+			picked[j] = same && has_live(r) && r->view->n_live > 0 &&
+				    r->f.length < target / 2 && bytes + r->f.length <= target &&
+				    !touches(lane, r->view);
+			if (picked[j]) {
+				n++;
+				bytes += r->f.length;
+			}
+		}
+		if (n >= (size_t)least)
+			return n;
+		memset(picked, 0, line->n * sizeof *picked);
+		/* Only the first row of each kind starts a search. */
+		bool seen = true;
+		while (seen && i + 1 < line->n) {
+			seen = false;
+			for (size_t j = 0; j <= i; j++)
+				seen |= line->rows[j].f.content == line->rows[i + 1].f.content &&
+					line->rows[j].f.spec_id == line->rows[i + 1].f.spec_id;
+			i += seen;
+		}
+	}
+	return 0;
+}
+
+static enum status merge_small(struct lane_work *k, const struct plan_lane *lane,
+			       const struct lane_line *line, bool *picked, struct next *next,
+			       struct tally *tally, struct err *err)
+{
+	size_t n = pick_small(k, lane, line, picked), at = 0;
+	if (n == 0)
+		return ST_OK;
+	const struct rewrite_row **olds =
+		arena_calloc(&k->w.out->arena, n, sizeof(struct rewrite_row *));
+	if (!olds)
+		return full(err);
+	for (size_t i = 0; i < line->n; i++)
+		if (picked[i])
+			olds[at++] = &line->rows[i];
+	struct fresh *f = &next->v[next->n];
+	*f = (struct fresh){.is_new = true};
+	enum status st = rewrite_merge(&k->w, olds, n, &f->row.f, &f->file, err);
+	if (st != ST_OK)
+		return st;
+	next->n++;
+	tally->created++;
+	tally->replaced += (int64_t)n;
+	return ST_OK;
+}
+
+/* Old manifests: kept, rewritten where an entry goes, left out when nothing in them is alive. */
+static enum status old_rows(struct lane_work *k, const struct plan_lane *lane, const struct lane_line *line,
+			    struct next *next, struct tally *tally, struct err *err)
+{
+	bool *picked = arena_calloc(&k->w.out->arena, line->n ? line->n : 1, sizeof *picked);
+	if (!picked)
+		return full(err);
+	enum status st = merge_small(k, lane, line, picked, next, tally, err);
+	for (size_t i = 0; st == ST_OK && i < line->n; i++) {
+		const struct rewrite_row *r = &line->rows[i];
+		if (picked[i] || !has_live(r))
+			continue;
+		struct fresh *f = &next->v[next->n];
+		if (!touches(lane, r->view)) {
+			*f = (struct fresh){.row = *r};
+			next->n++;
+			tally->kept++;
+			continue;
+		}
+		for (size_t e = 0; e < r->view->m->n; e++) {
+			const struct manifest_entry *entry = &r->view->m->entries[e];
+			if (entry->status != ENTRY_DELETED &&
+			    is_changed(k, entry) &&
+			    !tally_remove(tally, &entry->file))
+				return full(err);
+		}
+		*f = (struct fresh){.is_new = true};
+		st = rewrite_copy(&k->w, r, is_changed, k, &f->row.f, &f->file, err);
+		next->n++;
+		tally->created++;
+		tally->replaced++;
+	}
+	return st;
+}
+
+/* Entries grouped by spec, one manifest each, in the order in which specs first appear. */
+static enum status new_rows(struct lane_work *k, enum manifest_content content,
+			    const struct manifest_entry *const *entries, size_t n,
+			    struct next *next, struct tally *tally, struct err *err)
+{
+	const struct manifest_entry **group =
+		arena_calloc(&k->w.out->arena, n ? n : 1, sizeof(struct manifest_entry *));
+	bool *done = arena_calloc(&k->w.out->arena, n ? n : 1, sizeof *done);
+	if (!group || !done)
+		return full(err);
+	for (size_t i = 0; i < n; i++) {
+		if (done[i])
+			continue;
+		size_t m = 0;
+		for (size_t j = i; j < n; j++)
+			if (!done[j] && entries[j]->file.spec_id == entries[i]->file.spec_id) {
+				done[j] = true;
+				group[m++] = entries[j];
+			}
+		struct fresh *f = &next->v[next->n];
+		*f = (struct fresh){.is_new = true};
+		enum status st = rewrite_manifest(&k->w, content, entries[i]->file.spec_id,
+						  NULL, group, m, &f->row.f, &f->file, err);
+		if (st != ST_OK)
+			return st;
+		next->n++;
+		tally->created++;
+	}
+	return ST_OK;
+}
+
+static enum status lane_data(struct lane_work *k, const struct plan_lane *lane, struct next *next,
+			     struct tally *tally, struct err *err)
+{
+	struct arena *a = &k->w.out->arena;
+	size_t n = 0;
+	struct manifest_entry *all = arena_calloc(a, lane->n_files ? lane->n_files : 1, sizeof *all);
+	const struct manifest_entry **v =
+		arena_calloc(a, lane->n_files ? lane->n_files : 1, sizeof(struct manifest_entry *));
+	if (!all || !v)
+		return full(err);
+	for (size_t i = 0; i < lane->n_txns; i++)
+		for (size_t j = 0; j < lane->txns[i]->n_files; j++) {
+			all[n] = (struct manifest_entry){.status = ENTRY_ADDED,
+							 .snapshot_id = k->w.snapshot_id,
+							 .seq = SEQ_NONE,
+							 .file_seq = SEQ_NONE,
+							 .file = lane->txns[i]->files[j]};
+			v[n] = &all[n];
+			if (!tally_add(tally, &all[n].file))
+				return full(err);
+			n++;
+		}
+	return n ? new_rows(k, MANIFEST_DATA, v, n, next, tally, err) : ST_OK;
+}
+
+static enum status lane_vectors(struct lane_work *k, const struct plan_lane *lane, struct next *next,
+				struct tally *tally, struct err *err)
+{
+	struct arena *a = &k->w.out->arena;
+	size_t n = 0;
+	struct manifest_entry *all =
+		arena_calloc(a, lane->n_changes ? lane->n_changes : 1, sizeof *all);
+	const struct manifest_entry **v = arena_calloc(a, lane->n_changes ? lane->n_changes : 1,
+						       sizeof(struct manifest_entry *));
+	if (!all || !v)
+		return full(err);
+	for (size_t i = 0; i < lane->n_changes; i++) {
+		if (lane->changes[i].drop)
+			continue;
+		enum status st = write_vector(k, &lane->changes[i], &all[n], err);
+		if (st != ST_OK)
+			return st;
+		v[n] = &all[n];
+		if (!tally_add(tally, &all[n].file))
+			return full(err);
+		n++;
+	}
+	return n ? new_rows(k, MANIFEST_DELETES, v, n, next, tally, err) : ST_OK;
+}
+
+/* Decodes what was just written, as any reader would: the next lane and the cache use that. */
+static enum status make_views(struct lane_work *k, struct next *next, struct err *err)
+{
+	struct encode_out *out = k->w.out;
+	for (size_t i = 0; i < next->n; i++) {
+		struct fresh *f = &next->v[i];
+		if (!f->is_new)
+			continue;
+		void *items = out->views;
+		if (!arena_grow(&out->arena, &items, &out->cap_views, out->n_views + 1,
+				sizeof *out->views))
+			return full(err);
+		out->views = items;
+		struct mview *view = NULL;
+		enum status st = mview_read(f->file, &f->row.f, k->w.meta, k->w.in->max_bytes, &view,
+					    err);
+		if (st != ST_OK)
+			return st;
+		f->row.view = view;
+		out->views[out->n_views++] = (struct encode_view){.path = f->row.f.path,
+								  .first_row_id =
+									  f->row.f.first_row_id,
+								  .view = view};
+	}
+	return ST_OK;
+}
+
+static enum status write_list(struct lane_work *k, const struct plan_lane *lane,
+			      const struct lane_line *line, const struct manifest_file *rows, size_t n,
+			      int64_t first_row_id, struct strv *ret_path, struct err *err)
+{
+	struct encode_out *out = k->w.out;
+	char uuid[UUID_TEXT_LEN + 1];
+	uuid_text(k->w.in->commit_uuid, uuid);
+	char *path = arena_printf(&out->arena, "%.*s/snap-%" PRId64 "-1-%s.avro",
+				  STRV_ARG(k->w.metadata_dir), lane->snapshot_id, uuid);
+	void *items = out->lists;
+	if (!path || !arena_grow(&out->arena, &items, &out->cap_lists, out->n_lists + 1,
+				 sizeof *out->lists))
+		return full(err);
+	out->lists = items;
+	struct manifest_list_params params = {
+		.format_version = k->w.version,
+		.snapshot_id = lane->snapshot_id,
+		.parent_snapshot_id = line->head ? line->head->snapshot_id : SNAPSHOT_NONE,
+		.seq = k->w.seq,
+		.first_row_id = first_row_id,
+		.codec = CODEC_DEFLATE,
+	};
+	memcpy(params.sync, k->w.in->sync, sizeof params.sync);
+	struct buf b;
+	buf_init(&b, k->w.in->max_bytes);
+	struct bytes file = {NULL, 0};
+	struct mlist *list = NULL;
+	enum status st = manifest_list_write(&params, rows, n, &b, err);
+	if (st == ST_OK)
+		st = rewrite_object(out, strv_of(path), &b, &file, err);
+	buf_fini(&b);
+	if (st == ST_OK)
+		st = mlist_read(file, k->w.in->max_bytes, &list, err);
+	if (st != ST_OK)
+		return st;
+	out->lists[out->n_lists++] = (struct encode_list){strv_of(path), list};
+	*ret_path = strv_of(path);
+	return ST_OK;
+}
+
+/* First row ids of the lane's files: by the running count inside each new data manifest. */
+static bool row_ids(struct lane_work *k, const struct plan_lane *lane, const struct next *next)
+{
+	for (size_t i = 0; i < lane->n_txns; i++) {
+		const struct plan_txn *t = lane->txns[i];
+		struct encode_txn *e = &k->w.out->txns[t - k->plan->txns];
+		e->snapshot_id = lane->snapshot_id;
+		e->seq = k->w.seq;
+		e->first_row_ids =
+			arena_calloc(&k->w.out->arena, t->n_files ? t->n_files : 1, sizeof(int64_t));
+		if (!e->first_row_ids)
+			return false;
+		for (size_t j = 0; j < t->n_files; j++) {
+			e->first_row_ids[j] = ROW_ID_NONE;
+			for (size_t r = 0; r < next->n; r++) {
+				const struct fresh *f = &next->v[r];
+				if (!f->is_new || f->row.view->m->content != MANIFEST_DATA)
+					continue;
+				const struct manifest_entry *found =
+					mview_find(f->row.view, t->files[j].path);
+				if (found)
+					e->first_row_ids[j] = found->file.first_row_id;
+			}
+		}
+	}
+	return true;
+}
+
+enum status lane_encode(struct lane_work *k, int index, struct err *err)
+{
+	const struct plan_lane *lane = &k->plan->lanes[index];
+	struct lane_line *line = &k->lines[lane->ref];
+	struct encode_out *out = k->w.out;
+	struct tally tally;
+	tally_init(&tally, &out->arena);
+	k->w.snapshot_id = lane->snapshot_id;
+	k->w.seq = k->w.version >= 2 ? metadata_last_sequence_number(k->w.meta) + 1 + index : 0;
+	struct next next = {0};
+	/* Every old manifest, at most once; new ones: at most one per file or vector. */
+	size_t most = line->n + 1 + lane->n_files + lane->n_changes;
+	next.v = arena_calloc(&out->arena, most ? most : 1, sizeof *next.v);
+	if (!next.v || !sort_changes(k, lane))
+		return full(err);
+	enum status st = old_rows(k, lane, line, &next, &tally, err);
+	if (st == ST_OK)
+		st = lane_data(k, lane, &next, &tally, err);
+	if (st == ST_OK)
+		st = lane_vectors(k, lane, &next, &tally, err);
+	struct manifest_file *rows = arena_calloc(&out->arena, next.n ? next.n : 1, sizeof *rows);
+	struct mview **views = arena_calloc(&out->arena, next.n ? next.n : 1, sizeof(struct mview *));
+	if (st == ST_OK && (!rows || !views))
+		st = full(err);
+	int64_t first = k->next_row_id;
+	if (st == ST_OK) {
+		for (size_t i = 0; i < next.n; i++) {
+			rows[i] = next.v[i].row.f;
+			views[i] = next.v[i].row.view;
+		}
+		if (k->w.version >= 3)
+			st = lineage_assign(rows, views, next.n, &k->next_row_id, err);
+	}
+	if (st != ST_OK)
+		return st;
+	for (size_t i = 0; i < next.n; i++)
+		next.v[i].row.f = rows[i];
+	st = make_views(k, &next, err);
+	struct snapshot *s = &k->snapshots[index];
+	bool v3 = k->w.version >= 3;
+	*s = (struct snapshot){
+		.snapshot_id = lane->snapshot_id,
+		.parent_id = line->head ? line->head->snapshot_id : SNAPSHOT_NONE,
+		.sequence_number = k->w.seq,
+		.timestamp_ms = k->timestamp_ms,
+		.schema_id = metadata_current_schema_id(k->w.meta),
+		.first_row_id = v3 ? first : ROW_ID_NONE,
+		.added_rows = v3 ? k->next_row_id - first : ROW_ID_NONE,
+	};
+	if (st == ST_OK)
+		st = write_list(k, lane, line, rows, next.n, s->first_row_id, &s->manifest_list,
+				err);
+	if (st == ST_OK && !row_ids(k, lane, &next))
+		st = full(err);
+	if (st != ST_OK)
+		return st;
+	struct strv_pair *more = arena_calloc(&out->arena, lane->n_summary + 2, sizeof *more);
+	char *batch = arena_alloc(&out->arena, UUID_TEXT_LEN + 1);
+	char *count = arena_printf(&out->arena, "%zu", lane->n_txns);
+	if (!more || !batch || !count)
+		return full(err);
+	uuid_text(k->w.in->batch.u, batch);
+	if (lane->n_summary)
+		memcpy(more, lane->summary, lane->n_summary * sizeof *more);
+	more[lane->n_summary] = (struct strv_pair){STRV("frazil.batch-id"), strv_of(batch)};
+	more[lane->n_summary + 1] =
+		(struct strv_pair){STRV("frazil.transactions"), strv_of(count)};
+	s->operation = tally_operation(&tally);
+	if (!tally_summary(&tally, line->head, more, lane->n_summary + 2, &s->summary,
+			   &s->n_summary))
+		return full(err);
+	struct rewrite_row *grown = arena_calloc(&out->arena, next.n ? next.n : 1, sizeof *grown);
+	if (!grown)
+		return full(err);
+	for (size_t i = 0; i < next.n; i++)
+		grown[i] = next.v[i].row;
+	*line = (struct lane_line){grown, next.n, s};
+	out->snapshots[out->n_snapshots++] = lane->snapshot_id;
+	return ST_OK;
+}
