@@ -6,6 +6,7 @@ import time
 import pytest
 
 import frazil
+from support import audit
 from support.lab import Lab, Peer, begin, fragment, ids, plain, ref_of, refused
 
 
@@ -366,3 +367,75 @@ def test_mirror_refuses_strange_bodies(daemon, lab):
     assert got.status == 200 and got.json["txn_id"] == good["txn_id"]
     got = daemon.rest.call("POST", "/frazil/v1/status", {"txn_id": str(frazil.uuid7())})
     assert got.status == 404 and got.json["name"] == "TXN_UNKNOWN"
+
+
+def test_staged_deletions_over_restarts(daemon, lab):
+    """What a worker staged is judged by its read snapshot, which may be gone by then: two tasks on one file, rows
+    that were deleted already, an update; the daemon is killed between any two messages."""
+    table = lab.table("deletions")
+    path, o = table.append(20)
+    table.row_id(path)
+    read = table.delete(path, [0, 1], o.snapshot_id).snapshot_id
+    peer = Peer(daemon)
+    kills = 0
+
+    def kill():
+        nonlocal kills
+        daemon.restart(kill=True)
+        kills += 1
+    me = ids(peer.call("begin", begin(table, kind="ROW_DELTA", read_snapshot_id=read)))
+    kill()
+    moved = table.files(2, ids=[table.rows[path][p] for p in (5, 6)], row_ids=[table.row_id(path) + p for p in (5, 6)])
+    fresh = table.files(3)
+    # The first task names a row that its read snapshot had lost: no conflict, it is not new.
+    one = fragment("one", moved, [(path, [0, 5, 6], "MOVED")])
+    two = fragment("two", fresh, [(path, [7, 8])])
+    peer.call("stage", {**me, "fragment": one})
+    kill()
+    peer.call("stage", {**me, "fragment": two})
+    table.append(1)
+    table.update([{"action": "remove-snapshots", "snapshot-ids": [read]}])
+    kill()
+    seal = {**me, "fragments": [ref_of(one), ref_of(two)], "expected_files": 2, "expected_rows": 5, "expected_deleted": 5}
+    first = peer.call("seal", seal)
+    kill()
+    assert peer.call("seal", seal) == first
+    assert peer.call("status", {"txn_id": me["txn_id"]})["state"] == "SEALED"
+    out = peer.call("commit", {**me, "summary": []})
+    # After the restart the record of the removed snapshot is gone with it: refused typed, or judged right.
+    if out["state"] == "REJECTED":
+        assert out["reject"]["name"] == "SNAPSHOT_NOT_ANCESTOR", out
+    else:
+        assert (out["rows_inserted"], out["rows_updated"], out["rows_deleted"]) == (3, 2, 2), out
+        table.added(*moved, *fresh)
+        table.deleted(path, [5, 6, 7, 8])
+    kill()
+    assert peer.call("commit", {**me, "summary": []}) == out
+    assert peer.call("stage", {**me, "fragment": two})["fragment_id"] == "two"
+    assert kills == 5
+
+
+def test_update_over_restarts(daemon, lab):
+    """As above while the read snapshot stays: the outcome is exact."""
+    table = lab.table("update")
+    path, o = table.append(20)
+    first_id = table.row_id(path)
+    read = table.delete(path, [0, 1], o.snapshot_id).snapshot_id
+    peer = Peer(daemon)
+    me = ids(peer.call("begin", begin(table, kind="ROW_DELTA", read_snapshot_id=read)))
+    moved = table.files(2, ids=[table.rows[path][p] for p in (5, 6)], row_ids=[first_id + p for p in (5, 6)])
+    fresh = table.files(3)
+    one, two = fragment("one", moved, [(path, [0, 5, 6], "MOVED")]), fragment("two", fresh, [(path, [7, 8])])
+    for f in (one, two):
+        peer.call("stage", {**me, "fragment": f})
+    daemon.restart(kill=True)
+    peer.call("seal", {**me, "fragments": [ref_of(one), ref_of(two)]})
+    daemon.restart(kill=True)
+    out = peer.call("commit", {**me, "summary": []})
+    assert out["state"] == "COMMITTED", out
+    assert (out["rows_inserted"], out["rows_updated"], out["rows_deleted"]) == (3, 2, 2), out
+    assert out["deletes"] == [{"data_file": path, "deleted": 4, "overlap": 0}]
+    table.added(*moved, *fresh)
+    table.deleted(path, [5, 6, 7, 8])
+    kept = {r["id"]: r["_row_id"] for r in audit.rows(daemon, table.name)}
+    assert [kept[table.rows[path][p]] for p in (5, 6)] == [first_id + 5, first_id + 6]
