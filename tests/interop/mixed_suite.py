@@ -239,7 +239,7 @@ def mixed(suite, client, ns, rpc):
             else:
                 del model.rows[key]
     disjoint(book.ranges)
-    model.ours = vectors(suite.uri, w.model.name, {path for path, _ in shared}, book.snapshots)
+    model.ours = book.snapshots | vectors(suite.uri, w.model.name, {path for path, _ in shared}, book.snapshots)
     suite.versions["java"] = "iceberg " + re.search("<iceberg.version>([^<]+)", open(POM).read()).group(1)
     return [model]
 

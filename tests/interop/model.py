@@ -6,6 +6,8 @@ a statement of a foreign engine from the rules of the format: an update keeps th
 the new snapshot's number, an insert takes fresh ids. UNKNOWN stands where a writer is free.
 """
 
+import re
+
 UNKNOWN = object()
 
 
@@ -25,8 +27,13 @@ class Table:
         self.seq = 0  # last sequence number; UNKNOWN after foreign commits
         self.next_row_id = 0
         self.ranges = []  # row-id ranges given out: (first, count, what)
-        self.ours = ()  # objects of which no foreign writer's findings are allowed
+        self.ours = ()  # manifests and snapshot ids for which no foreign writer's findings are allowed
         self.writers = []  # who committed, for the report
+
+    def is_ours(self, rule, thing, detail):
+        """Whether a finding is about something that frazil wrote."""
+        named = re.match(r"snapshot (\d+) ", detail)
+        return int(named.group(1)) in self.ours if named else thing in self.ours
 
     # ---- what frazil acknowledged
     def applied(self, outcome, alone=True):

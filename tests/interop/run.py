@@ -119,7 +119,7 @@ class Suite:
                 self.report.fail("auditor", table.name, str(e).splitlines()[-3:])
                 continue
             allowed = {rule for w in foreign for rule in FINDINGS.get((w, self.version_of(w)), ())}
-            bad = [v for v in found if v[0] not in allowed or v[1] in table.ours]
+            bad = [v for v in found if v[0] not in allowed or table.is_ours(*v)]
             known = sorted({v[0] for v in found} & allowed)
             if known:
                 self.report.count("auditor", "foreign findings")

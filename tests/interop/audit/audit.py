@@ -202,7 +202,7 @@ class Audit(MetadataRules, DeleteRules):
                     self.need(got == count(x, y) or got is None and st.fv == 1, 'LIST-COUNTS', m,
                               f'{k}_{kk}_count {got}, holds {count(x, y)}')
             live = [e for e in es if e['status'] != DELETED]
-            self.need(live or new, 'LIST-STALE', m, 'kept although nothing in it is live', 'SOFT')
+            self.need(live or new, 'LIST-STALE', m, f"snapshot {s['snapshot-id']} kept it although nothing in it is live", 'SOFT')
             mn = min([e['seq'] or 0 for e in live] + [lseq])
             self.need(st.fv == 1 or r['min_sequence_number'] == mn, 'LIST-SEQ', m, f"min_sequence_number {r['min_sequence_number']}, holds {mn}")
             self.check_bounds(r, es, m)
