@@ -432,6 +432,9 @@ static void one_snapshot(struct world *w, struct o_table *t, const struct batch_
 		any = true;
 		struct intent *in = intent_of_txn(w, row->txns[i]);
 		apply(w, t, in);
+		if (in->summary.p && (!strv_eq(snapshot_summary(s, "offset"), in->summary) ||
+				      !strv_eq(snapshot_summary(s, "frazil.transactions"), STRV("1"))))
+			world_fail(w, "a transaction's summary is not its snapshot's alone");
 		if (out[i]->sequence_number != s->sequence_number)
 			world_fail(w, "an outcome names another sequence number");
 		for (size_t k = 0; k < out[i]->n_deletes; k++) {
@@ -593,7 +596,8 @@ void oracle_told(struct world *w, struct txn_id id, const struct rpc_outcome *o)
 	struct intent *in = intent_of_txn(w, id);
 	const struct m_txn *t = pg_txn(w, id);
 	if (o->state == RPC_STATE_OPEN || o->state == RPC_STATE_SEALED) {
-		if (in->final)
+		/* Replies overtake each other: one that was given before may come after. */
+		if (in->final && w->reply_since > in->final_at)
 			world_fail(w, "a final transaction became open again");
 		return;
 	}
@@ -616,6 +620,8 @@ void oracle_told(struct world *w, struct txn_id id, const struct rpc_outcome *o)
 	if (!in->final)
 		in->outcome = world_copy(w, buf_bytes(&b));
 	buf_fini(&b);
+	if (!in->final)
+		in->final_at = w->now;
 	in->final = true;
 	in->state = o->state;
 }

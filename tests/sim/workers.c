@@ -19,6 +19,8 @@ struct job {
 	struct rpc_begin begin;
 	struct rpc_fragment *frags;
 	size_t n_frags, staged;
+	struct rpc_property *summary; /* makes a snapshot of its own */
+	size_t n_summary;
 	bool once, unknown, over, aborting;
 	struct bytes token;
 	enum ev_kind step;
@@ -191,6 +193,13 @@ static struct job *new_job(struct world *w, struct worker *worker)
 			add_file(w, j, f, location);
 		ASSERT(msg_fragment_digest(f, &f->digest));
 	}
+	if (world_chance(w, 150)) {
+		j->summary = world_alloc(w, sizeof *j->summary);
+		*j->summary = (struct rpc_property){
+			STRV("offset"), world_printf(w, "%d", world_below(w, 1000))};
+		j->n_summary = 1;
+		in->summary = j->summary->value;
+	}
 	j->once = world_chance(w, 500);
 	j->step = j->once ? EV_COMMIT_ONCE : EV_BEGIN;
 	oracle_intend(w, in);
@@ -240,7 +249,10 @@ static void fill(struct world *w, struct job *j, enum ev_kind kind, struct bytes
 	}
 	case EV_COMMIT: {
 		struct rpc_commit *m = world_alloc(w, sizeof *m);
-		*m = (struct rpc_commit){.txn_id = id, .lease_token = token};
+		*m = (struct rpc_commit){.txn_id = id,
+					 .lease_token = token,
+					 .summary = j->summary,
+					 .n_summary = j->n_summary};
 		r->u.commit = m;
 		return;
 	}
@@ -267,7 +279,11 @@ static void fill(struct world *w, struct job *j, enum ev_kind kind, struct bytes
 	case EV_COMMIT_ONCE: {
 		struct rpc_commit_once *m = world_alloc(w, sizeof *m);
 		*m = (struct rpc_commit_once){
-			.begin = j->begin, .fragments = j->frags, .n_fragments = j->n_frags};
+			.begin = j->begin,
+			.fragments = j->frags,
+			.n_fragments = j->n_frags,
+			.summary = j->summary,
+			.n_summary = j->n_summary};
 		r->u.once = m;
 		return;
 	}

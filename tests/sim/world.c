@@ -230,10 +230,12 @@ static void deliver_reply(struct world *w, void *arg)
 	struct flight *fl = arg;
 	if (fl->gen != w->gen || !w->core)
 		return;
-	if (world_fault(w, w->conf.f.reply_lost))
+	if (world_fault(w, w->conf.f.reply_lost)) {
 		w->stats.lost++;
-	else
+	} else {
+		w->reply_since = fl->since;
 		actors_reply(w, &fl->e);
+	}
 	struct event ev = {0};
 	world_complete(w, fl, &ev);
 }
@@ -249,6 +251,7 @@ static void dispatch(struct world *w, const struct effect *e)
 	struct flight *fl = world_alloc(w, sizeof *fl);
 	fl->w = w;
 	fl->gen = w->gen;
+	fl->since = w->now;
 	fl->e = *e;
 	fl->prev = w->flights.prev;
 	fl->next = &w->flights;

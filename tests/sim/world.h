@@ -63,6 +63,7 @@ struct flight {
 	struct effect e;
 	enum fate fate;
 	bool executed, completed;
+	int64_t since; /* when it was asked for */
 	bool orphaned; /* its daemon is gone: arrives late */
 	/* SQL: row locks in the order of acquisition. */
 	struct uuid *locks;
@@ -138,6 +139,7 @@ struct world {
 	bool tracing;
 	int64_t now;
 	uint64_t seq, steps;
+	int64_t reply_since; /* when the reply that is being delivered was given */
 	struct timed *heap;
 	size_t n_heap, cap_heap;
 	struct arena mem;
@@ -250,12 +252,14 @@ struct intent_delete {
 struct intent {
 	struct txn_id txn;   /* of a worker */
 	int64_t snapshot_id; /* of a REST client */
+	struct strv summary; /* value of its property; p NULL when it has none */
 	bool dead;           /* deletes only, rows are gone */
 	struct strv *files;
 	int64_t *records;
 	size_t n_files;
 	struct intent_delete *deletes;
 	size_t n_deletes;
+	int64_t final_at; /* told final */
 	bool sabotaged; /* a file is missing, has another size, or a path is somebody else's */
 	int decided;    /* batches that held it */
 	/* Told outcome. */
