@@ -1,6 +1,7 @@
 """Two daemons on one database, heads changed from outside, PostgreSQL and the daemon going away under load."""
 
 import os
+import random
 import signal
 import threading
 import time
@@ -359,4 +360,75 @@ def test_term_answers_what_is_in_flight(make_daemon):
     for files in calls.values():
         t.added(*files)
     d.start()
+    lab.check()
+
+
+def test_daemons_that_stand_still_at_random(make_daemon, postgres):
+    """Either daemon stops for a while at any moment and may lose its lock meanwhile: each answer stays true."""
+    chance = random.Random(20261130)
+    conninfo = postgres.database()
+    one = make_daemon(conninfo, settings={"fs.put-delay-ms": 10})
+    two = make_daemon(conninfo, start=False, settings={
+        "warehouse.location": one.settings["warehouse.location"], "fs.put-delay-ms": 10})
+    start_standby(two)
+    lab = Lab(one, "still")
+    t = lab.table("t")
+    path, o = t.append(400)
+    t.info
+    stop, failed, done, lock = threading.Event(), [], [], threading.Lock()
+
+    def work(n):
+        try:
+            k = 0
+            while not stop.is_set():
+                with lock:
+                    files = t.files(2)
+                at = n * 100 + k
+                txn_id, turn = frazil.uuid7(), [n]
+                call = dict(kind="ROW_DELTA", data_files=files, deletes=[(path, [at])], read_snapshot_id=o.snapshot_id)
+
+                def once():
+                    turn[0] += 1
+                    with frazil.Client((one, two)[turn[0] % 2].rpc, retries=0, timeout=3) as c:
+                        return c.commit_once(t.name, txn_id=txn_id, info=t.info, **call)
+                got = crowd.again(once)
+                assert got.state == "COMMITTED" and got.rows_deleted == 1, got
+                done.append((files, at, txn_id, call, got))
+                k += 1
+                assert k < 100
+                time.sleep(0.05)
+        except BaseException as e:
+            failed.append(e)
+    team = [threading.Thread(target=work, args=(n,)) for n in range(3)]
+    for x in team:
+        x.start()
+    try:
+        for _ in range(4):
+            victim = chance.choice((one, two))
+            time.sleep(0.3 + chance.random() * 0.5)
+            os.kill(victim.process.pid, signal.SIGSTOP)
+            try:
+                for pid in lock_holders(conninfo):
+                    sql(conninfo, "SELECT pg_terminate_backend(%s)", pid)
+                time.sleep(0.5 + chance.random() * 1.5)
+            finally:
+                os.kill(victim.process.pid, signal.SIGCONT)
+        want, end = len(done) + 15, time.monotonic() + 40
+        while len(done) < want and not failed:
+            assert time.monotonic() < end
+            time.sleep(0.02)
+    finally:
+        stop.set()
+        for x in team:
+            x.join()
+    assert not failed, failed
+    for files, at, _, _, _ in done:
+        t.added(*files)
+        t.deleted(path, [at])
+    serving = one if one.admin.get("/readyz").status == 200 else two
+    lab.daemon = serving
+    with lab.client(retries=5) as c:
+        for _, _, txn_id, call, got in done[:10] + done[-10:]:
+            again = c.commit_once(t.name, txn_id=txn_id, info=t.info, **call)
+            assert (again.snapshot_id, again.batch_id) == (got.snapshot_id, got.batch_id)
     lab.check()
