@@ -99,7 +99,7 @@ static void decode(const struct read_effect *r, const struct object *o, struct r
 static void run_read(struct world *w, void *arg)
 {
 	struct flight *fl = arg;
-	if (fl->gen != w->gen || !w->core)
+	if (!world_alive(w, fl->gen))
 		return;
 	struct read_result res = {0};
 	const struct read_effect *r = &fl->e.u.read;
@@ -119,7 +119,7 @@ static void run_stat(struct world *w, void *arg)
 {
 	struct flight *fl = arg;
 	struct stat_result res = {0};
-	if (fl->gen != w->gen || !w->core)
+	if (!world_alive(w, fl->gen))
 		return; /* the path went with its daemon */
 	const struct object *o = store_find(w, fl->e.u.path);
 	if (world_fault(w, w->conf.f.stat_fail))
@@ -163,7 +163,7 @@ static void run_put(struct world *w, void *arg)
 	const struct put_effect *p = &fl->e.u.put;
 	/* The bytes belong to the core: they went over the wire when it was sent. */
 	struct err err = {0};
-	if (fl->gen != w->gen || !w->core)
+	if (!world_alive(w, fl->gen))
 		return;
 	struct object *o = store_find(w, p->path);
 	if (!pg_obj(w, p->path) && !o)
@@ -190,7 +190,7 @@ static void run_put(struct world *w, void *arg)
 static void run_delete(struct world *w, void *arg)
 {
 	struct flight *fl = arg;
-	if (fl->gen != w->gen || !w->core)
+	if (!world_alive(w, fl->gen))
 		return;
 	struct object **p = slot(w, fl->e.u.path);
 	const struct m_obj *row = pg_obj(w, fl->e.u.path);

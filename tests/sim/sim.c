@@ -54,6 +54,7 @@ static void draw(struct world *w)
 	c->dropper = world_chance(w, 150);
 	c->outside = world_chance(w, 150) && !effects_only;
 	c->steal = world_chance(w, 150) ? 100 : 5;
+	c->zombies = world_chance(w, 300);
 	c->sql_us = 200 + world_below(w, 4000);
 	c->io_us = 200 + world_below(w, 10000);
 	c->run_us = 1500000 + world_below(w, 2500000);

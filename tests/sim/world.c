@@ -182,22 +182,34 @@ void world_run(struct world *w, int64_t until)
 
 /* ------------------------------------------------------------------ the driver */
 
-static void tick(struct world *w, void *arg)
+bool world_alive(const struct world *w, uint32_t gen)
 {
-	if ((uint32_t)(uintptr_t)arg != w->gen || !w->core || w->tick_at > w->now)
-		return;
-	w->tick_at = INT64_MAX;
-	struct event ev = {.kind = EV_TICK};
-	world_step(w, &ev);
+	return (w->core && gen == w->gen) || (w->zombie && gen == w->zombie_gen);
 }
 
-static void arm_tick(struct world *w)
+static void step_of(struct world *w, uint32_t gen, struct event *ev);
+
+static void tick(struct world *w, void *arg)
 {
-	int64_t at = core_next_deadline(w->core);
-	if (at >= w->tick_at || at == INT64_MAX)
+	uint32_t gen = (uint32_t)(uintptr_t)arg;
+	if (!world_alive(w, gen))
 		return;
-	w->tick_at = at > w->now ? at : w->now + 1;
-	world_at(w, w->tick_at - w->now, tick, (void *)(uintptr_t)w->gen);
+	int64_t *at = gen == w->gen ? &w->tick_at : &w->zombie_tick_at;
+	if (*at > w->now)
+		return;
+	*at = INT64_MAX;
+	struct event ev = {.kind = EV_TICK};
+	step_of(w, gen, &ev);
+}
+
+static void arm_tick(struct world *w, uint32_t gen)
+{
+	int64_t *tick_at = gen == w->gen ? &w->tick_at : &w->zombie_tick_at;
+	int64_t at = core_next_deadline(gen == w->gen ? w->core : w->zombie);
+	if (at >= *tick_at || at == INT64_MAX)
+		return;
+	*tick_at = at > w->now ? at : w->now + 1;
+	world_at(w, *tick_at - w->now, tick, (void *)(uintptr_t)gen);
 }
 
 void world_complete(struct world *w, struct flight *fl, struct event *ev)
@@ -205,18 +217,18 @@ void world_complete(struct world *w, struct flight *fl, struct event *ev)
 	if (fl->completed)
 		return;
 	fl->completed = true;
-	if (fl->gen != w->gen || !w->core)
+	if (!world_alive(w, fl->gen))
 		return;
 	ev->kind = EV_DONE;
 	ev->u.done.token = fl->e.token;
 	ev->u.done.kind = fl->e.kind;
-	world_step(w, ev);
+	step_of(w, fl->gen, ev);
 }
 
 static void run_encode(struct world *w, void *arg)
 {
 	struct flight *fl = arg;
-	if (fl->gen != w->gen || !w->core)
+	if (!world_alive(w, fl->gen))
 		return;
 	encode_run(fl->e.u.encode.in, fl->e.u.encode.out);
 	world_trace(w, "encoded %zu objects, st %d", fl->e.u.encode.out->n_objects,
@@ -228,12 +240,14 @@ static void run_encode(struct world *w, void *arg)
 static void deliver_reply(struct world *w, void *arg)
 {
 	struct flight *fl = arg;
-	if (fl->gen != w->gen || !w->core)
+	if (!world_alive(w, fl->gen))
 		return;
 	if (world_fault(w, w->conf.f.reply_lost)) {
 		w->stats.lost++;
 	} else {
-		w->reply_since = fl->since;
+		/* One that was replaced may still say what it believes, but nothing final that is
+		 * false. */
+		w->reply_since = fl->gen == w->gen ? fl->since : 0;
 		actors_reply(w, &fl->e);
 	}
 	struct event ev = {0};
@@ -246,11 +260,11 @@ static void finish_plain(struct world *w, void *arg)
 	world_complete(w, arg, &ev);
 }
 
-static void dispatch(struct world *w, const struct effect *e)
+static void dispatch(struct world *w, uint32_t gen, const struct effect *e)
 {
 	struct flight *fl = world_alloc(w, sizeof *fl);
 	fl->w = w;
-	fl->gen = w->gen;
+	fl->gen = gen;
 	fl->since = w->now;
 	fl->e = *e;
 	fl->prev = w->flights.prev;
@@ -296,28 +310,51 @@ static void restart(struct world *w, void *arg)
 		world_start_core(w);
 }
 
-void world_step(struct world *w, struct event *ev)
+/* The daemon stands still while another takes its place. */
+static void stand_still(struct world *w)
 {
-	if (!w->core)
+	if (w->zombie)
+		core_free(w->zombie);
+	w->zombie = w->core;
+	w->zombie_gen = w->gen;
+	w->zombie_tick_at = w->tick_at;
+	w->core = NULL;
+	world_trace(w, "daemon %u is replaced and lives on", w->gen);
+	world_start_core(w);
+}
+
+static void step_of(struct world *w, uint32_t gen, struct event *ev)
+{
+	if (!world_alive(w, gen))
 		return;
+	bool zombie = gen != w->gen;
 	ev->mono_us = w->now;
 	ev->pg_ms = world_pg_ms(w);
-	size_t from = w->fx.n;
-	ASSERT(from == 0);
-	core_step(w->core, ev, &w->fx);
+	/* Steps nest when a client's message answers a reply: each has its own effects. */
+	struct effects fx;
+	effects_init(&fx);
+	core_step(zombie ? w->zombie : w->core, ev, &fx);
 	/* A crash: what this step asked for was sent or not. */
-	bool crash = world_fault(w, w->conf.f.crash);
-	bool sent = !crash || world_chance(w, 700);
-	struct effects fx = w->fx;
+	bool crash = !zombie && world_fault(w, w->conf.f.crash);
+	bool still = crash && w->conf.zombies && world_chance(w, 500);
+	bool sent = !crash || still || world_chance(w, 700);
 	for (size_t i = 0; sent && i < fx.n; i++)
-		dispatch(w, &fx.v[i]);
-	w->fx.n = 0;
-	if (crash) {
+		dispatch(w, gen, &fx.v[i]);
+	effects_fini(&fx);
+	if (still) {
+		stand_still(w);
+	} else if (crash) {
 		world_crash_core(w);
 		world_at(w, 1000 + world_below(w, 300000), restart, NULL);
-		return;
+	} else {
+		arm_tick(w, gen);
 	}
-	arm_tick(w);
+}
+
+void world_step(struct world *w, struct event *ev)
+{
+	if (w->core)
+		step_of(w, w->gen, ev);
 }
 
 void world_start_core(struct world *w)
@@ -367,6 +404,8 @@ void world_fini(struct world *w)
 {
 	if (w->core)
 		core_free(w->core);
+	if (w->zombie)
+		core_free(w->zombie);
 	oracle_fini(w);
 	store_fini(w);
 	effects_fini(&w->fx);

@@ -34,6 +34,7 @@ struct sim_conf {
 	struct faults f;
 	int tables, workers, rest_clients;
 	bool partitioned, deletes, dropper;
+	bool zombies; /* some crashes only look like one */
 	bool outside; /* somebody changes rows by hand */
 	int steal; /* of 1000 files: somebody else's path */
 	int sql_us, io_us;         /* typical latencies */
@@ -152,6 +153,10 @@ struct world {
 	uint32_t gen;
 	struct daemon_id daemon, last_daemon; /* last: before the final restart */
 	int64_t tick_at;
+	/* A daemon that was replaced while it stood still, and does not know it yet. */
+	struct core *zombie;
+	uint32_t zombie_gen;
+	int64_t zombie_tick_at;
 	struct flight flights; /* sentinel */
 
 	struct pg pg;
@@ -180,6 +185,8 @@ NORETURN void world_fail(struct world *w, const char *fmt, ...) PRINTF_LIKE(2, 3
 void world_trace(struct world *w, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* Steps the core with an event and takes over its effects. No-op while it is down. */
 void world_step(struct world *w, struct event *ev);
+/* Whether the daemon of that number runs, be it as a zombie. */
+bool world_alive(const struct world *w, uint32_t gen);
 void world_start_core(struct world *w);
 void world_crash_core(struct world *w);
 /* Delivers the completion, unless the core that asked is gone. */
