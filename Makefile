@@ -81,14 +81,8 @@ crash:
 bench:
 	@scripts/bench.sh
 
-install: all
-	install -d $(DESTDIR)$(PREFIX)/bin
-	install -m 755 $(B)/frazild $(DESTDIR)$(PREFIX)/bin/frazild
-	$(if $(wildcard conf/frazild.ini),install -d $(DESTDIR)/etc/frazil)
-	$(if $(wildcard conf/frazild.ini),install -m 644 conf/frazild.ini $(DESTDIR)/etc/frazil/frazild.ini)
-
 clean:
 	rm -rf build
 
-.PHONY: all units unit lint run test interop crash bench install clean
+.PHONY: all units unit lint run test interop crash bench clean
 -include $(OBJ:.o=.d) $(B)/daemon/main.d $(wildcard $(B)/tests/unit/*.d)
