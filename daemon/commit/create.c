@@ -87,7 +87,12 @@ static void created(struct core *c, void *ctx, const struct event *ev)
 		return;
 	}
 	if (q->lost || core_sql_clean_failure(q)) {
-		core_timer(c, &k->timer, c->now_us + c->conf.retry_us, create_again);
+		/* A server that keeps refusing, its cleaner having taken the ledger rows, must not be
+		 * asked for ever. Whether the lost statement comes through is open, and was said. */
+		if (q->sent && !q->lost && k->r->answered)
+			creation_fail(c, k, ST_COMMIT_UNKNOWN, "");
+		else
+			core_timer(c, &k->timer, c->now_us + c->conf.retry_us, create_again);
 		return;
 	}
 	if (!dotted(&k->arena, k, false, &ns) || !dotted(&k->arena, k, true, &full))
