@@ -252,6 +252,25 @@ def test_typed_errors(server, answer, kind):
     assert len(server.names()) == (2 if a["retry"] in ("SAME", "LATER") else 1)
 
 
+@pytest.mark.parametrize("first", ["drop", error("COMMIT_UNKNOWN", 20, "SAME", "UNKNOWN")])
+def test_an_open_outcome_stays_open(server, first):
+    """What an earlier attempt may have done is not undone by a later one that is only refused."""
+    busy = error("UNAVAILABLE", 21, "LATER")
+    server.script["commit_once"] = [first, busy]
+    with frazil.Client(server.address, retries=1) as c:
+        with pytest.raises(frazil.Unknown) as e:
+            c.commit_once("a.b", kind="DELETE", deletes=[("file:///x", [1])], read_snapshot_id=1)
+    assert (e.value.name, e.value.effect) == ("UNAVAILABLE", "UNKNOWN")
+    server.script["commit_once"] = [busy, busy]
+
+    async def go():
+        async with frazil.AsyncClient(server.address, retries=1) as c:
+            await c.commit_once("a.b", kind="DELETE", deletes=[("file:///x", [1])], read_snapshot_id=1)
+    with pytest.raises(frazil.Error) as e:
+        asyncio.run(go())
+    assert (e.value.name, e.value.effect) == ("UNAVAILABLE", "CLEAN")
+
+
 def test_final_states_raise(server, client):
     txn = client.table("a.t").begin()
     server.script["commit"] = [

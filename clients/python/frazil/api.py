@@ -52,9 +52,10 @@ def repeats(error):
 
 def told(error, unsure):
     """The error to raise: one that only refuses to look does not undo what an earlier attempt may have done."""
-    if unsure and repeats(error):
-        error.effect = "UNKNOWN"
-    return error
+    if not unsure or not repeats(error) or isinstance(error, errors.Unknown):
+        return error
+    return errors.Unknown(error.message, code=error.code, name=error.name, field=error.field,
+                          retry=error.retry, effect="UNKNOWN", outcome=error.outcome)
 
 
 def pause(attempt):
