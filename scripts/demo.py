@@ -14,7 +14,9 @@ import importlib
 import json
 import multiprocessing
 import os
+import signal
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -61,12 +63,14 @@ async def work_async(rpc, table, number, path, snapshot, ready, results):
     async def insert(k):
         txn = await t.begin(kind="APPEND")
         await txn.append(batch(FIRST + (number * ROUNDS + k) * ROWS, ROWS, number))
+        await txn.seal()
         return txn
 
     async def delete(k):
         txn = await t.begin(kind="DELETE", read_snapshot_id=snapshot)
         start = (number * ROUNDS + k) * GONE
         await txn.delete(path, list(range(start, start + GONE)))
+        await txn.seal()
         return txn
 
     async def commit(txn):
@@ -85,7 +89,11 @@ async def work_async(rpc, table, number, path, snapshot, ready, results):
 
 def work(*args):
     """One worker: its ids and its positions are its own, its data file is everybody's."""
-    asyncio.run(work_async(*args))
+    try:
+        asyncio.run(work_async(*args))
+    except BaseException:
+        args[-2].abort()  # nobody waits for this one
+        raise
 
 
 def count(uri, namespace, name):
@@ -124,11 +132,17 @@ def main():
     # Fresh processes: nothing of this one's connection is inherited.
     context = multiprocessing.get_context("spawn")
     ready, results = context.Barrier(WORKERS + 1), context.Queue()
-    workers = [context.Process(target=work, args=(rpc, "%s.%s" % (namespace, name), n, path, first.snapshot_id, ready, results))
-               for n in range(WORKERS)]
+    workers = [context.Process(target=work, args=(rpc, "%s.%s" % (namespace, name), n, path, first.snapshot_id, ready, results),
+                               daemon=True) for n in range(WORKERS)]
+    # Ctrl-C is for this process: the workers, which end with it, never see it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     for w in workers:
         w.start()
-    ready.wait(60)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        ready.wait(60)
+    except threading.BrokenBarrierError:
+        raise SystemExit("demo: a worker failed") from None
     began = time.monotonic()
     done = []
     while len(done) < WORKERS:
@@ -163,4 +177,7 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)
