@@ -52,6 +52,7 @@ LIBRARIES = {
     "uv.h": ("store/", "daemon/"),
     "avro.h": ("clients/c/",),
     "avro/": ("clients/c/",),
+    "frazil.h": ("clients/c/example/",),
 }
 # Folders and files inside an allowed folder that stay free of the loop's header.
 NO_UV = ("daemon/commit/", "daemon/rest/", "daemon/net/route.")
@@ -89,7 +90,7 @@ BANNED = {
     "longjmp": "no unwinding",
 }
 BANNED_STDOUT = ("printf", "vprintf", "puts", "putchar")
-STDOUT_ALLOWED = ("daemon/main.c", "clients/ctl/", "tests/")
+STDOUT_ALLOWED = ("daemon/main.c", "clients/ctl/", "clients/c/example/", "tests/")
 HEAP = ("malloc", "calloc", "realloc", "reallocarray", "free", "strdup", "strndup", "asprintf", "vasprintf")
 HEAP_ALLOWED = ("proto/base/", "tests/", "clients/")
 # file -> why it must call the heap itself.
@@ -117,6 +118,8 @@ PREFIXES = {
     "rpc_request": ("rpc_",), "listen": ("rpc_",),
     "objects": ("mlist_", "mview_", "vec_"), "cache": ("needs_",), "core": ("effects_",),
     "bind_store": ("bind_",),
+    "fz_client": ("fz_",), "fz_txn": ("fz_",), "fz_schema": ("fz_schemas_",),
+    "fz_conn": ("fz_address_",), "fz_error": ("fz_status_", "fz_state_", "fz_version"),
     "metadata_apply": ("metadata_",), "metadata_history": ("metadata_",),
 }
 

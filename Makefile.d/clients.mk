@@ -1,0 +1,58 @@
+# Clients in C: libfrazil (shared and static, only fz_* visible), its example, frazilctl; installing.
+FZC_MAJOR = 0
+FZC_VERSION = $(shell sed -n 's/^.define FZ_VERSION "\(.*\)"/\1/p' clients/c/frazil.h)
+FZC_SRC := $(sort $(wildcard clients/c/*.c))
+# What the library takes from the base: no more, so that it does not need the daemon's libraries.
+FZC_BASE = proto/rpc/frame.c $(addprefix proto/base/,arena.c base.c buf.c digest.c err.c strv.c uuid.c)
+FZC_OBJ = $(FZC_SRC:%.c=$(B)/%.o)
+FZC_PIC = $(patsubst %.c,$(B)/pic/%.o,$(FZC_SRC) $(FZC_BASE))
+FZC_LIBS = -lavro -lcrypto -lz
+FZC_SO = libfrazil.so.$(FZC_MAJOR)
+
+.PHONY: clients
+
+build/%/gen/gen/fz_avsc.h: $(sort $(wildcard proto/rpc/*.avsc)) scripts/embed_avsc.py
+	@mkdir -p $(@D)
+	$(Q)python3 scripts/embed_avsc.py $(filter %.avsc,$^) > $@
+
+$(B)/clients/c/fz_schemas.o $(B)/pic/clients/c/fz_schemas.o: $(B)/gen/gen/fz_avsc.h
+# The fuzz build, whose variables are set by a later file.
+FZC_FUZZ = build/clang-fuzz
+FZC_FUZZ_OBJ = $(FZC_SRC:%.c=$(FZC_FUZZ)/%.o)
+$(FZC_FUZZ)/clients/c/fz_schemas.o: $(FZC_FUZZ)/gen/gen/fz_avsc.h
+$(FZC_FUZZ)/fz_client_reply: $(FZC_FUZZ)/tests/fuzz/fz_client_reply.o $(FZC_FUZZ_OBJ) $(FZC_FUZZ)/libfrazild.a
+	$(Q)$(FUZZ_CC) $(FZ_CFLAGS) -fsanitize=fuzzer -o $@ $^ -lavro $(LIBS)
+
+$(B)/pic/%.o: %.c
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS_ALL) $(INCLUDE) -fPIC -fvisibility=hidden -MMD -MP -c -o $@ $<
+
+$(B)/$(FZC_SO): $(FZC_PIC) clients/c/frazil.map
+	$(Q)$(CC) $(CFLAGS_ALL) -shared -Wl,-soname,$(FZC_SO) -Wl,--version-script,clients/c/frazil.map \
+		$(if $(SAN),,-Wl$(,)-z$(,)defs) -o $@ $(FZC_PIC) $(FZC_LIBS)
+	@ln -sf $(FZC_SO) $(B)/libfrazil.so
+
+# One object whose names besides fz_* are local: the base may stand twice in a program.
+$(B)/libfrazil.a: $(FZC_PIC)
+	@rm -f $@
+	$(Q)ld -r -o $(B)/pic/libfrazil.o $^
+	$(Q)objcopy --localize-hidden $(B)/pic/libfrazil.o
+	$(Q)ar rcs $@ $(B)/pic/libfrazil.o
+
+# Units of the library see its inner names and have the daemon's codec beside them.
+$(B)/unit/check_fz_%: $(B)/tests/unit/check_fz_%.o $(FZC_OBJ) $(B)/libfrazild.a
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS_ALL) -o $@ $^ -lcheck -lsubunit -lrt -lavro $(LIBS)
+
+# The example, as a user would build it but against the static library of this tree.
+$(B)/clients/worker: $(B)/clients/c/example/worker.o $(B)/libfrazil.a
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS_ALL) -o $@ $^ $(FZC_LIBS)
+
+$(B)/clients/c/example/worker.o: INCLUDE += -Iclients/c
+
+clients: $(B)/$(FZC_SO) $(B)/libfrazil.a $(B)/clients/worker
+# avro-c is needed by the clients only: without it the daemon is built all the same.
+all: $(shell pkg-config --exists avro-c 2>/dev/null && echo clients)
+
+-include $(B)/clients/c/example/worker.d $(FZC_OBJ:.o=.d) $(FZC_PIC:.o=.d)
