@@ -172,6 +172,13 @@ static enum cache_answer check_one(struct plan *p, int ref, struct plan_txn *t,
 		refuse(t, ST_FILE_GONE, "data file is no longer in the ref", d->data_file);
 		return CACHE_HAVE;
 	}
+	/* The path may have left and been written again: not the file that was read. */
+	const struct snapshot *read = metadata_snapshot(p->base, t->read_snapshot);
+	if (read && f->data->file_seq != SEQ_UNKNOWN && f->data->file_seq > read->sequence_number) {
+		refuse(t, ST_FILE_GONE, "another data file has this path since the read snapshot",
+		       d->data_file);
+		return CACHE_HAVE;
+	}
 	if (f->n_dvs > 1) {
 		/* Left by a foreign commit. */
 		refuse(t, ST_TABLE_INCONSISTENT, "data file has two vectors", d->data_file);

@@ -431,6 +431,15 @@ static bool row_ids(struct lane_work *k, const struct plan_lane *lane, const str
 	return true;
 }
 
+static bool moves(const struct plan_lane *lane)
+{
+	for (size_t i = 0; i < lane->n_txns; i++)
+		for (size_t k = 0; k < lane->txns[i]->n_deletes; k++)
+			if (!lane->txns[i]->deletes[k].dead && lane->txns[i]->deletes[k].deleted > 0)
+				return true;
+	return false;
+}
+
 enum status lane_encode(struct lane_work *k, int index, struct err *err)
 {
 	const struct plan_lane *lane = &k->plan->lanes[index];
@@ -487,7 +496,7 @@ enum status lane_encode(struct lane_work *k, int index, struct err *err)
 		st = full(err);
 	if (st != ST_OK)
 		return st;
-	struct strv_pair *more = arena_calloc(&out->arena, lane->n_summary + 2, sizeof *more);
+	struct strv_pair *more = arena_calloc(&out->arena, lane->n_summary + 3, sizeof *more);
 	char *batch = arena_alloc(&out->arena, UUID_TEXT_LEN + 1);
 	char *count = arena_printf(&out->arena, "%zu", lane->n_txns);
 	if (!more || !batch || !count)
@@ -498,9 +507,12 @@ enum status lane_encode(struct lane_work *k, int index, struct err *err)
 	more[lane->n_summary] = (struct strv_pair){STRV("frazil.batch-id"), strv_of(batch)};
 	more[lane->n_summary + 1] =
 		(struct strv_pair){STRV("frazil.transactions"), strv_of(count)};
+	size_t n_more = lane->n_summary + 2;
+	/* Durable, so that whoever takes the table over knows which deletions were moves. */
+	if (moves(lane))
+		more[n_more++] = (struct strv_pair){STRV("frazil.rows-moved"), STRV("true")};
 	s->operation = tally_operation(&tally);
-	if (!tally_summary(&tally, line->head, more, lane->n_summary + 2, &s->summary,
-			   &s->n_summary))
+	if (!tally_summary(&tally, line->head, more, n_more, &s->summary, &s->n_summary))
 		return full(err);
 	struct rewrite_row *grown = arena_calloc(&out->arena, next.n ? next.n : 1, sizeof *grown);
 	if (!grown)

@@ -1,6 +1,7 @@
 /* What happened on one ref since this daemon took the table over: which snapshots were added, which
- * rows were moved rather than deleted, which files left because all their rows were deleted. Memory
- * only: what is not recorded here counts as moved, which can refuse a deletion but never lose one. */
+ * rows were moved rather than deleted, which files left because all their rows were deleted. What
+ * went before is told by the snapshots themselves, as far as they do. What is not known counts as
+ * moved, which can refuse a deletion but never lose one. */
 #ifndef DAEMON_COMMIT_REFLOG_H
 #define DAEMON_COMMIT_REFLOG_H
 

@@ -422,6 +422,52 @@ struct table *table_open(struct core *c, struct table_id id)
 	return t;
 }
 
+/* Snapshots that a record begins with; a transaction that is older meets moved rows. */
+#define LOG_SEED_MAX 256
+
+/* Whether the snapshot was alone in its commit: the snapshot log of main leaves out those that were
+ * overtaken within one. For other branches nobody knows. */
+static bool alone(const struct metadata *m, struct strv ref, const struct snapshot *s)
+{
+	size_t n;
+	bool here = false, before = s->parent_id == SNAPSHOT_NONE;
+	const struct metadata_snapshot_log_entry *log = metadata_snapshot_log(m, &n);
+	if (!strv_eq(ref, SNAPSHOT_REF_MAIN))
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		here |= log[i].snapshot_id == s->snapshot_id;
+		before |= log[i].snapshot_id == s->parent_id;
+	}
+	return here && before;
+}
+
+/* Whether the snapshot itself says that no row was moved by it: ours by their own mark, others by
+ * their label, if nothing else was committed with them. */
+static bool nothing_moved(const struct metadata *m, struct strv ref, const struct snapshot *s)
+{
+	bool adds = snapshot_summary(s, "added-data-files").p != NULL;
+	bool deletes = strv_eq(s->operation, STRV("delete"));
+	if (snapshot_summary(s, "frazil.batch-id").p)
+		return !snapshot_summary(s, "frazil.rows-moved").p;
+	return alone(m, ref, s) &&
+	       ((deletes && !adds) || strv_eq(s->operation, STRV("append")));
+}
+
+/* The record of a ref whose beginning this daemon has not seen: what the snapshots that are still
+ * there tell about themselves. */
+static void seed_log(struct reflog *l, const struct metadata *m, int64_t head)
+{
+	const struct snapshot *chain[LOG_SEED_MAX];
+	size_t n = 0;
+	const struct snapshot *s = head == SNAPSHOT_NONE ? NULL : metadata_snapshot(m, head);
+	for (; s && n < ARRAY_SIZE(chain); s = metadata_parent(m, s))
+		chain[n++] = s;
+	reflog_reset(l, n ? chain[n - 1]->snapshot_id : head);
+	for (size_t i = n; i-- > 1;)
+		reflog_foreign(l, chain[i - 1]->snapshot_id,
+			       nothing_moved(m, reflog_ref(l), chain[i - 1]));
+}
+
 struct reflog *table_log(struct table *t, struct strv ref, int64_t head)
 {
 	for (size_t i = 0; i < t->n_logs; i++)
@@ -433,6 +479,7 @@ struct reflog *table_log(struct table *t, struct strv ref, int64_t head)
 		}
 	t->logs = base_realloc_array(t->logs, t->n_logs + 1, sizeof(struct reflog *));
 	t->logs[t->n_logs] = reflog_new(ref, head);
+	seed_log(t->logs[t->n_logs], t->meta, head);
 	return t->logs[t->n_logs++];
 }
 
