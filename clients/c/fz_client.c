@@ -730,8 +730,8 @@ struct fz_call *fz_client_call(struct fz_client *c, enum fz_msg msg, int64_t ext
 
 size_t fz_client_room(const struct fz_client *c)
 {
-	size_t room = c->memory < c->options.max_memory ? c->options.max_memory - c->memory : 0;
-	return room > FRAME_HEADER ? room - FRAME_HEADER : 0;
+	/* Whether it fits beside others is judged when it starts. */
+	return c->options.max_memory > FRAME_HEADER ? c->options.max_memory - FRAME_HEADER : 0;
 }
 
 void fz_client_open_frame(struct fz_call *call)

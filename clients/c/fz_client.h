@@ -71,7 +71,7 @@ void fz_client_versions(struct fz_client *c, int min_version, int max_version);
  * blocking call is made from a call-back. */
 MUST_CHECK struct fz_call *fz_client_call(struct fz_client *c, enum fz_msg msg, int64_t extra_ms,
 					  fz_done done, void *ctx, struct fz_error *err);
-/* Bytes that a new payload may have. */
+/* Bytes that the payload of one call may have. */
 size_t fz_client_room(const struct fz_client *c);
 /* Opens the frame; the payload goes to call->frame behind it. */
 void fz_client_open_frame(struct fz_call *call);
