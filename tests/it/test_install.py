@@ -270,3 +270,26 @@ def test_manual():
     if shutil.which("groff"):
         done = run("groff", "-man", "-ww", "-Tutf8", "-z", page)
         assert (done.returncode, done.stdout) == (0, "")
+
+
+# ---- Debian package
+
+def test_package_files():
+    """The version is the daemon's; units in the package's scripts are those of the tree; each script stops at an error."""
+    def text(*path):
+        with open(os.path.join(ROOT, *path)) as f:
+            return f.read()
+    version = re.match(r"frazil \(([^)]+)\)", text("debian/changelog")).group(1)
+    assert run(binary(), "--version").stdout.split()[1] == version
+    units = sorted(os.listdir(os.path.join(ROOT, "systemd")))
+    units = {u for u in units if u.endswith((".service", ".socket"))}
+    for script in ("prerm", "postrm"):
+        assert set(re.findall(r"[a-z-]+\.(?:service|socket)\b", text("debian/frazild." + script))) == units
+    for script in ("postinst", "prerm", "postrm"):
+        assert text("debian/frazild." + script).startswith("#!/bin/sh\nset -e\n")
+        assert run("sh", "-n", "debian/frazild." + script).returncode == 0
+    # What the build needs is what the set-up installs.
+    wanted = re.search(r"^Build-Depends:(.*?)^\S", text("debian/control"), re.M | re.S).group(1)
+    setup = text("scripts/setup.sh")
+    for package in re.findall(r"[a-z0-9.+-]+", wanted):
+        assert package in setup or package in ("dpkg-dev", "libcurl4-gnutls-dev"), package
