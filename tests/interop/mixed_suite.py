@@ -67,7 +67,7 @@ class Beside:
         self.before = None  # commits that it had landed when the crowd began
         namespace, _, name = table.rpartition(".")
         self.process = subprocess.Popen(
-            [os.path.join(jdk(), "java"), "-Xmx512m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", class_path(),
+            [os.path.join(jdk(), "java"), "-Xmx1536m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", class_path(),
              "Beside", uri, namespace, name, str(FIRST_FOREIGN)],
             text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, preexec_fn=die_with_parent)
         self.reader = threading.Thread(target=self.read)
