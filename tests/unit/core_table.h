@@ -526,7 +526,7 @@ static inline enum plan_answer ct_plan(struct core_table *t, struct err *err)
 	return ans;
 }
 
-static inline enum status ct_encode(struct core_table *t, size_t max_bytes)
+MUST_CHECK static inline enum status ct_encode(struct core_table *t, size_t max_bytes)
 {
 	struct encode_in in = {
 		.plan = t->plan,
