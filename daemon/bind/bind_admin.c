@@ -7,10 +7,18 @@
 
 #define LIST_MAX ((size_t)64 << 20)
 
+struct listing {
+	struct jwrite w;
+	bool halted_only;
+};
+
 static void one_table(void *ctx, const struct core_table_info *info)
 {
-	struct jwrite *w = ctx;
+	struct listing *l = ctx;
+	struct jwrite *w = &l->w;
 	char id[UUID_TEXT_LEN + 1];
+	if (l->halted_only && !info->halted)
+		return;
 	uuid_text(info->table.u, id);
 	jwrite_object(w);
 	jwrite_kstr(w, "table-uuid", strv_of(id));
@@ -38,31 +46,34 @@ static void tables(struct call *own_call)
 {
 	struct bind *b = bind_of(own_call->app);
 	struct buf out;
-	struct jwrite w;
+	struct listing l = {.halted_only = false};
+	struct jwrite *w = &l.w;
+	const struct route_arg *arg = route_arg(&own_call->hit, "halted");
 	if (!b) {
 		unavailable(own_call);
 		return;
 	}
+	l.halted_only = arg && strv_ieq(arg->value.text, STRV("true"));
 	buf_init(&out, LIST_MAX);
-	jwrite_init(&w, &out);
-	jwrite_object(&w);
-	jwrite_key(&w, "tables");
-	jwrite_array(&w);
-	core_each_table(bind_core(b), one_table, &w);
-	jwrite_end_array(&w);
+	jwrite_init(w, &out);
+	jwrite_object(w);
+	jwrite_key(w, "tables");
+	jwrite_array(w);
+	core_each_table(bind_core(b), one_table, &l);
+	jwrite_end_array(w);
 	const struct core_counters *c = core_counters(bind_core(b));
-	jwrite_key(&w, "counters");
-	jwrite_object(&w);
-	jwrite_ki64(&w, "batches", c->batches);
-	jwrite_ki64(&w, "transactions-committed", c->txns_committed);
-	jwrite_ki64(&w, "transactions-rejected", c->txns_rejected);
-	jwrite_ki64(&w, "rest-commits", c->rest_commits);
-	jwrite_ki64(&w, "conflicts", c->conflicts);
-	jwrite_ki64(&w, "unknown-outcomes", c->unknown_outcomes);
-	jwrite_ki64(&w, "fenced", c->fenced);
-	jwrite_ki64(&w, "findings", c->findings);
-	jwrite_end_object(&w);
-	jwrite_end_object(&w);
+	jwrite_key(w, "counters");
+	jwrite_object(w);
+	jwrite_ki64(w, "batches", c->batches);
+	jwrite_ki64(w, "transactions-committed", c->txns_committed);
+	jwrite_ki64(w, "transactions-rejected", c->txns_rejected);
+	jwrite_ki64(w, "rest-commits", c->rest_commits);
+	jwrite_ki64(w, "conflicts", c->conflicts);
+	jwrite_ki64(w, "unknown-outcomes", c->unknown_outcomes);
+	jwrite_ki64(w, "fenced", c->fenced);
+	jwrite_ki64(w, "findings", c->findings);
+	jwrite_end_object(w);
+	jwrite_end_object(w);
 	call_reply_buf(own_call, 200, &out);
 }
 

@@ -246,7 +246,11 @@ def test_head_changed_from_outside(daemon, lab, conninfo):
     other.append(2)
     assert not tables(daemon)["beside"]["halted"]
     # The operator adopts what the head says now.
+    halted = daemon.admin.want(200, "GET", "/admin/tables?halted=true").json["tables"]
+    assert listed["table-uuid"] in [h["table-uuid"] for h in halted] and all(h["halted"] for h in halted)
     daemon.admin.want(204, "POST", "/admin/tables/%s/resume" % listed["table-uuid"])
+    halted = daemon.admin.want(200, "GET", "/admin/tables?halted=true").json["tables"]
+    assert listed["table-uuid"] not in [h["table-uuid"] for h in halted]
     out = peer.call("commit_once", record)
     assert out["state"] == "COMMITTED"
     t.added(*late)
