@@ -170,7 +170,7 @@ static size_t pick_small(const struct lane_work *k, const struct plan_lane *lane
 			const struct rewrite_row *r = &line->rows[j];
 			bool same = r->f.content == line->rows[i].f.content &&
 				    r->f.spec_id == line->rows[i].f.spec_id &&
-				    r->view->m->n_partition == line->rows[i].view->m->n_partition;
+				    rewrite_same_tuple(r->view->m, line->rows[i].view->m);
 			picked[j] = same && has_live(r) && r->view->n_live > 0 &&
 				    r->f.length < target / 2 && bytes + r->f.length <= target &&
 				    !touches(lane, r->view);
@@ -255,9 +255,11 @@ static enum status old_rows(struct lane_work *k, const struct plan_lane *lane, c
 	return st;
 }
 
-/* Entries grouped by spec, one manifest each, in the order in which specs first appear. */
+/* Entries grouped by spec, one manifest each, in the order in which specs first appear. likes: for
+ * each entry the manifest that its tuple was taken from, or NULL for new tuples. */
 static enum status new_rows(struct lane_work *k, enum manifest_content content,
-			    const struct manifest_entry *const *entries, size_t n,
+			    const struct manifest_entry *const *entries,
+			    const struct manifest *const *likes, size_t n,
 			    struct next *next, struct tally *tally, struct err *err)
 {
 	const struct manifest_entry **group =
@@ -270,14 +272,16 @@ static enum status new_rows(struct lane_work *k, enum manifest_content content,
 			continue;
 		size_t m = 0;
 		for (size_t j = i; j < n; j++)
-			if (!done[j] && entries[j]->file.spec_id == entries[i]->file.spec_id) {
+			if (!done[j] && entries[j]->file.spec_id == entries[i]->file.spec_id &&
+			    (!likes || rewrite_same_tuple(likes[i], likes[j]))) {
 				done[j] = true;
 				group[m++] = entries[j];
 			}
 		struct fresh *f = &next->v[next->n];
 		*f = (struct fresh){.is_new = true};
 		enum status st = rewrite_manifest(&k->w, content, entries[i]->file.spec_id,
-						  NULL, group, m, &f->row.f, &f->file, err);
+						  likes ? likes[i] : NULL, group, m, &f->row.f,
+						  &f->file, err);
 		if (st != ST_OK)
 			return st;
 		next->n++;
@@ -308,7 +312,7 @@ static enum status lane_data(struct lane_work *k, const struct plan_lane *lane, 
 				return full(err);
 			n++;
 		}
-	return n ? new_rows(k, MANIFEST_DATA, v, n, next, tally, err) : ST_OK;
+	return n ? new_rows(k, MANIFEST_DATA, v, NULL, n, next, tally, err) : ST_OK;
 }
 
 static enum status lane_vectors(struct lane_work *k, const struct plan_lane *lane, struct next *next,
@@ -320,7 +324,9 @@ static enum status lane_vectors(struct lane_work *k, const struct plan_lane *lan
 		arena_calloc(a, lane->n_changes ? lane->n_changes : 1, sizeof *all);
 	const struct manifest_entry **v = arena_calloc(a, lane->n_changes ? lane->n_changes : 1,
 						       sizeof(struct manifest_entry *));
-	if (!all || !v)
+	const struct manifest **likes = arena_calloc(a, lane->n_changes ? lane->n_changes : 1,
+						     sizeof(struct manifest *));
+	if (!all || !v || !likes)
 		return full(err);
 	for (size_t i = 0; i < lane->n_changes; i++) {
 		if (lane->changes[i].drop)
@@ -329,11 +335,12 @@ static enum status lane_vectors(struct lane_work *k, const struct plan_lane *lan
 		if (st != ST_OK)
 			return st;
 		v[n] = &all[n];
+		likes[n] = lane->changes[i].file->data_view->m;
 		if (!tally_add(tally, &all[n].file))
 			return full(err);
 		n++;
 	}
-	return n ? new_rows(k, MANIFEST_DELETES, v, n, next, tally, err) : ST_OK;
+	return n ? new_rows(k, MANIFEST_DELETES, v, likes, n, next, tally, err) : ST_OK;
 }
 
 /* Decodes what was just written, as any reader would: the next lane and the cache use that. */

@@ -3,6 +3,7 @@
 
 #include "daemon/commit/algebra.h"
 #include "proto/iceberg/metadata.h"
+#include "proto/iceberg/partition.h"
 #include "proto/rpc/rpc.h"
 
 #define RANKS 3
@@ -164,7 +165,23 @@ static void paths_add(struct paths *s, struct strv path)
 	s->n++;
 }
 
-static enum status check_files(const struct plan *p, const struct plan_txn *t,
+/* The column that a spec is made from may have been promoted or dropped since the file was staged:
+ * its tuple can then not be written any more. types: those of the spec now. */
+static enum status check_tuple(const struct content_file *f, const struct field *types,
+			       struct err *err)
+{
+	for (size_t i = 0; i < f->partition.n; i++) {
+		const struct value *v = &f->partition.v[i];
+		if (!v->null && !value_valid(types[i].type, v->b))
+			return err_set(err, ST_TUPLE_MISMATCH, "data_files.partition",
+				       "the type of partition field %.*s changed since the file "
+				       "was staged: %.*s",
+				       STRV_ARG(types[i].name), STRV_ARG(f->path));
+	}
+	return ST_OK;
+}
+
+static enum status check_files(struct plan *p, const struct plan_txn *t,
 			       const struct plan_ref *r, const struct paths *batch,
 			       struct err *err)
 {
@@ -173,14 +190,25 @@ static enum status check_files(const struct plan *p, const struct plan_txn *t,
 		return err_set(err, ST_FORMAT_CHANGED, "format-version",
 			       "the table went from version %d to %d since Begin",
 			       t->format_version, version);
+	const struct partition_spec *last = NULL;
+	struct field *types = NULL;
 	for (size_t i = 0; i < t->n_files; i++) {
 		const struct content_file *f = &t->files[i];
-		if (!metadata_spec_by_id(p->base, f->spec_id))
+		const struct partition_spec *spec = metadata_spec_by_id(p->base, f->spec_id);
+		if (!spec)
 			return err_set(err, ST_SPEC_UNKNOWN, "data_files.spec_id",
 				       "partition spec %d is no longer in the table", f->spec_id);
 		if (!metadata_schema_by_id(p->base, t->schema_ids[i]))
 			return err_set(err, ST_SCHEMA_UNKNOWN, "data_files.schema_id",
 				       "schema %d is no longer in the table", t->schema_ids[i]);
+		enum status st = ST_OK;
+		if (spec != last)
+			st = partition_type(spec, metadata_schema(p->base), &p->arena, &types, err);
+		last = spec;
+		if (st == ST_OK && f->partition.n)
+			st = check_tuple(f, types, err);
+		if (st != ST_OK)
+			return st;
 		if (paths_has(batch, f->path))
 			return err_set(err, ST_DUPLICATE_PATH, "data_files.path",
 				       "path is brought twice: %.*s", STRV_ARG(f->path));
@@ -280,8 +308,12 @@ static enum cache_answer decide(struct plan *p, const struct plan_in *in, struct
 	const struct plan_ref *r = &p->refs[ref];
 	t->state = TXN_DB_REJECTED;
 	if (check_files(p, t, r, batch, &t->reject) != ST_OK ||
-	    check_read(p, t, r, &t->reject) != ST_OK)
-		return CACHE_HAVE;
+	    check_read(p, t, r, &t->reject) != ST_OK) {
+		if (t->reject.st != ST_LIMIT)
+			return CACHE_HAVE;
+		*err = t->reject; /* not this one's fault */
+		return CACHE_FAIL;
+	}
 	enum cache_answer ans = algebra_apply(p, ref, t, false, c, needs, err);
 	if (ans != CACHE_HAVE || t->reject.st != ST_OK)
 		return ans;

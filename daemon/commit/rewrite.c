@@ -26,6 +26,16 @@ enum status rewrite_init(struct rewrite *w, const struct encode_in *in, struct e
 	return ok ? ST_OK : full(err);
 }
 
+bool rewrite_same_tuple(const struct manifest *a, const struct manifest *b)
+{
+	if (a->n_partition != b->n_partition)
+		return false;
+	for (size_t i = 0; i < a->n_partition; i++)
+		if (!type_eq(a->partition[i].type, b->partition[i].type))
+			return false;
+	return true;
+}
+
 enum status rewrite_object(struct encode_out *out, struct strv path, struct buf *b,
 			   struct bytes *ret_data, struct err *err)
 {

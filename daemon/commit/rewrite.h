@@ -45,6 +45,9 @@ MUST_CHECK enum status rewrite_copy(struct rewrite *w, const struct rewrite_row 
 MUST_CHECK enum status rewrite_merge(struct rewrite *w, const struct rewrite_row *const *olds,
 				     size_t n, struct manifest_file *ret_row,
 				     struct bytes *ret_file, struct err *err);
+/* Whether tuples of the two have the same types: entries may then stand in one manifest. Manifests
+ * of one spec can differ when its column was promoted before it left the schema. */
+bool rewrite_same_tuple(const struct manifest *a, const struct manifest *b);
 /* Adds an object; takes the bytes out of the buffer. */
 MUST_CHECK enum status rewrite_object(struct encode_out *out, struct strv path, struct buf *b,
 				      struct bytes *ret_data, struct err *err);

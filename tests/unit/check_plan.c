@@ -183,6 +183,32 @@ START_TEST(refusals)
 }
 END_TEST
 
+/* A column of a spec was promoted or dropped after the file was staged: its tuple fits no more. */
+START_TEST(tuple_of_old_type)
+{
+	struct plan_txn *x = ct_txn(t, CT_MAIN, RPC_KIND_APPEND);
+	ct_add(t, x, ct_in(t, ct_data(t, "p", 10), 7));
+	struct plan_txn *y = ct_append(t, CT_MAIN, "b", 10);
+	struct plan_txn *z = ct_txn(t, CT_MAIN, RPC_KIND_APPEND);
+	struct content_file null = ct_in(t, ct_data(t, "q", 10), 7);
+	null.partition.v[0] = VALUE_NULL;
+	ct_add(t, z, null);
+	if (_i == 1)
+		ct_edit(t, "\"name\":\"p\",\"required\":false,\"type\":\"int\"",
+			"\"name\":\"p\",\"required\":false,\"type\":\"long\"");
+	struct update u = {.kind = UPDATE_SET_CURRENT_SCHEMA, .u.id = 1};
+	if (_i == 2)
+		ct_apply(t, &u, 1);
+	ct_commit(t);
+	if (_i)
+		CT_REJECTED(x, ST_TUPLE_MISMATCH);
+	else
+		CT_COMMITTED(x);
+	CT_COMMITTED(y);
+	CT_COMMITTED(z);
+}
+END_TEST
+
 /* Below version 3 there are no vectors. */
 START_TEST(version_2)
 {
@@ -441,6 +467,7 @@ static Suite *suite(void)
 	tcase_add_test(c, ordered);
 	tcase_add_test(c, paths_once);
 	tcase_add_test(c, refusals);
+	tcase_add_loop_test(c, tuple_of_old_type, 0, 3);
 	tcase_add_test(c, version_2);
 	tcase_add_test(c, not_an_ancestor);
 	tcase_add_test(c, branches);
