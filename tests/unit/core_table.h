@@ -541,11 +541,9 @@ MUST_CHECK static inline enum status ct_encode(struct core_table *t, size_t max_
 	return t->out->err.st;
 }
 
-/* Plan, encode and publish. The batch's outcomes stay readable until the next ct_batch. */
-static inline void ct_commit(struct core_table *t)
+/* Stores what was encoded and goes on from it. */
+static inline void ct_publish(struct core_table *t)
 {
-	(void)ct_plan(t, NULL);
-	UNIT_OK(ct_encode(t, CT_MAX), &t->out->err);
 	if (!t->out->changed)
 		return;
 	for (size_t i = 0; i < t->out->n_objects; i++) {
@@ -557,6 +555,14 @@ static inline void ct_commit(struct core_table *t)
 	/* What a reader finds in the file. */
 	t->meta = ct_parse(t->out->objects[t->out->n_objects - 1].data);
 	plan_published(t->plan);
+}
+
+/* Plan, encode and publish. The batch's outcomes stay readable until the next ct_batch. */
+static inline void ct_commit(struct core_table *t)
+{
+	(void)ct_plan(t, NULL);
+	UNIT_OK(ct_encode(t, CT_MAX), &t->out->err);
+	ct_publish(t);
 }
 
 static inline void ct_is_state(const struct plan_txn *x, enum txn_db_state state,

@@ -1,0 +1,780 @@
+/* What a batch writes: numbers, entries, lists and summaries. Row id figures are those of the
+ * spec's example and of the reference implementation's own test of row lineage: files of 125, 100
+ * and 90 rows. */
+#include "daemon/commit/encode.h"
+
+#include "tests/unit/core_table.h"
+
+#define A_ROWS 125
+#define B_ROWS 100
+#define C_ROWS 90
+
+static struct core_table *t;
+
+static void up(void)
+{
+	static struct core_table table;
+	t = &table;
+	ct_open(t, 3, "");
+}
+
+static void down(void)
+{
+	ct_close(t);
+}
+
+static const struct snapshot *commit(void)
+{
+	ct_commit(t);
+	for (size_t i = 0; i < t->n; i++)
+		CT_COMMITTED(&t->txns[i]);
+	ct_batch(t);
+	return ct_snapshot(t, CT_MAIN);
+}
+
+static void row_ids_are(const struct snapshot *s, int64_t first, int64_t added)
+{
+	ck_assert_int_eq(s->first_row_id, first);
+	ck_assert_int_eq(s->added_rows, added);
+	ck_assert_int_eq(metadata_next_row_id(t->meta), first + added);
+}
+
+/* A file of the table, whole and as one append. */
+static const struct snapshot *append(const char *name, int64_t records)
+{
+	(void)ct_append(t, CT_MAIN, name, records);
+	return commit();
+}
+
+static const struct snapshot *append_ab(void)
+{
+	struct plan_txn *x = ct_append(t, CT_MAIN, "a", A_ROWS);
+	ct_add(t, x, ct_data(t, "b", B_ROWS));
+	return commit();
+}
+
+/* ------------------------------------------------------------------ row ids */
+
+START_TEST(appends)
+{
+	row_ids_are(append_ab(), 0, A_ROWS + B_ROWS);
+	const struct ct_state *s = ct_look_ref(t, CT_MAIN);
+	ck_assert_uint_eq(s->list->l.n, 1);
+	ck_assert_int_eq(s->list->l.rows[0].first_row_id, 0);
+	ck_assert_int_eq(ct_row_id(t, s, "a"), 0);
+	ck_assert_int_eq(ct_row_id(t, s, "b"), A_ROWS);
+	ck_assert_int_eq(t->out->txns[0].first_row_ids[0], 0);
+	ck_assert_int_eq(t->out->txns[0].first_row_ids[1], A_ROWS);
+	/* Added files state none themselves: they follow the list. */
+	struct manifest_file row = s->list->l.rows[0];
+	row.first_row_id = 5000;
+	struct mview *v = NULL;
+	struct err err = {0};
+	UNIT_OK(mview_read(ct_object(t, row.path)->data, &row, t->meta, CT_MAX, &v, &err), &err);
+	ck_assert_int_eq(mview_find(v, ct_path(t, "a"))->file.first_row_id, 5000);
+	mview_unref(v);
+	row_ids_are(append("c", C_ROWS), A_ROWS + B_ROWS, C_ROWS);
+	s = ct_look_ref(t, CT_MAIN);
+	ck_assert_int_eq(ct_row_id(t, s, "a"), 0);
+	ck_assert_int_eq(ct_row_id(t, s, "c"), A_ROWS + B_ROWS);
+	ck_assert_int_eq(t->out->first_row_id, A_ROWS + B_ROWS);
+	ck_assert_int_eq(t->out->added_rows, C_ROWS);
+	ck_assert_int_eq(t->out->next_row_id, A_ROWS + B_ROWS + C_ROWS);
+}
+END_TEST
+
+/* Vectors take no row ids. */
+START_TEST(delete_only)
+{
+	(void)append("a", A_ROWS);
+	(void)ct_delete(t, CT_MAIN, "a", "0-14");
+	row_ids_are(commit(), A_ROWS, 0);
+	const struct ct_state *s = ct_look_ref(t, CT_MAIN);
+	ck_assert_int_eq(ct_row_id(t, s, "a"), 0);
+	for (size_t i = 0; i < s->list->l.n; i++)
+		ck_assert_int_eq(s->list->l.rows[i].first_row_id,
+				 s->list->l.rows[i].content == MANIFEST_DATA ? 0 : ROW_ID_NONE);
+	/* With rows: those only. */
+	struct plan_txn *x = ct_update(t, CT_MAIN, "a", "20-29", "x");
+	ct_add(t, x, ct_data(t, "b", B_ROWS - 10));
+	row_ids_are(commit(), A_ROWS, B_ROWS);
+	s = ct_look_ref(t, CT_MAIN);
+	ck_assert_int_eq(ct_row_id(t, s, "a"), 0);
+	ck_assert_int_eq(ct_row_id(t, s, "x"), A_ROWS);
+	ck_assert_int_eq(ct_row_id(t, s, "b"), A_ROWS + 10);
+}
+END_TEST
+
+/* A manifest in which nothing lives any more takes a number, but no space. */
+START_TEST(overwritten)
+{
+	(void)append("a", A_ROWS);
+	struct plan_txn *x = ct_txn(t, CT_MAIN, RPC_KIND_ROW_DELTA);
+	ct_del(t, x, "a", "0-124", false);
+	ct_add(t, x, ct_data(t, "b", B_ROWS));
+	row_ids_are(commit(), A_ROWS, B_ROWS);
+	const struct ct_state *s = ct_look_ref(t, CT_MAIN);
+	ck_assert_int_eq(ct_row_id(t, s, "b"), A_ROWS);
+	/* Deleted entries state the number that the rows had. */
+	const struct manifest_entry *e = ct_find(t, s, MANIFEST_DATA, "a", ENTRY_DELETED);
+	ck_assert(e != NULL);
+	ck_assert_int_eq(e->file.first_row_id, 0);
+}
+END_TEST
+
+/* Rows of a rewritten manifest use up numbers and keep their own. */
+START_TEST(overwritten_in_part)
+{
+	(void)append_ab();
+	struct plan_txn *x = ct_txn(t, CT_MAIN, RPC_KIND_ROW_DELTA);
+	ct_del(t, x, "a", "0-124", false);
+	ct_add(t, x, ct_data(t, "c", C_ROWS));
+	row_ids_are(commit(), A_ROWS + B_ROWS, B_ROWS + C_ROWS);
+	const struct ct_state *s = ct_look_ref(t, CT_MAIN);
+	ck_assert_int_eq(ct_row_id(t, s, "b"), A_ROWS);
+	int64_t c = ct_row_id(t, s, "c");
+	ck_assert(c >= A_ROWS + B_ROWS && c + C_ROWS <= metadata_next_row_id(t->meta));
+	const struct manifest_entry *b = ct_find(t, s, MANIFEST_DATA, "b", ENTRY_EXISTING);
+	const struct manifest_entry *a = ct_find(t, s, MANIFEST_DATA, "a", ENTRY_DELETED);
+	ck_assert(a && b);
+	ck_assert_int_eq(b->snapshot_id, 1001);
+	ck_assert_int_eq(b->seq, 1);
+	ck_assert_int_eq(b->file_seq, 1);
+	ck_assert_int_eq(a->snapshot_id, 1002);
+	ck_assert_int_eq(a->seq, 1);
+	ck_assert_int_eq(a->file_seq, 1);
+	/* Explicit in the file: another number in the list changes nothing. */
+	for (size_t i = 0; i < s->list->l.n; i++) {
+		struct manifest_file row = s->list->l.rows[i];
+		if (!mview_find(s->views[i], ct_path(t, "b")))
+			continue;
+		ck_assert_int_eq(row.existing_rows, B_ROWS);
+		ck_assert_int_eq(row.deleted_rows, A_ROWS);
+		ck_assert_int_eq(row.seq, 2);
+		ck_assert_int_eq(row.min_seq, 1);
+		ck_assert_int_eq(row.added_snapshot_id, 1002);
+		row.first_row_id = 7000;
+		struct mview *v = NULL;
+		struct err err = {0};
+		UNIT_OK(mview_read(ct_object(t, row.path)->data, &row, t->meta, CT_MAX, &v, &err),
+			&err);
+		ck_assert_int_eq(mview_find(v, ct_path(t, "b"))->file.first_row_id, A_ROWS);
+		mview_unref(v);
+	}
+}
+END_TEST
+
+/* Version 2 with data manifests [added c], [existing a, deleted b] and a position delete file. */
+static void upgraded(void)
+{
+	ct_close(t);
+	ct_open(t, 2, "");
+	struct manifest_entry e[2] = {
+		ct_entry(ENTRY_ADDED, ct_data(t, "a", A_ROWS), SNAPSHOT_NONE, SEQ_NONE),
+		ct_entry(ENTRY_ADDED, ct_data(t, "b", B_ROWS), SNAPSHOT_NONE, SEQ_NONE)};
+	struct manifest_file first = ct_manifest(t, 2, 0, MANIFEST_DATA, e, 2);
+	(void)ct_foreign(t, CT_MAIN, &first, 1, false);
+	struct manifest_entry c =
+		ct_entry(ENTRY_ADDED, ct_data(t, "c", C_ROWS), SNAPSHOT_NONE, SEQ_NONE);
+	struct manifest_entry old[2] = {ct_entry(ENTRY_EXISTING, ct_data(t, "a", A_ROWS), 501, 1),
+					ct_entry(ENTRY_DELETED, ct_data(t, "b", B_ROWS), 502, 1)};
+	struct content_file l = ct_legacy(t, "x");
+	l.referenced_data_file = ct_path(t, "a");
+	struct manifest_entry d = ct_entry(ENTRY_ADDED, l, SNAPSHOT_NONE, SEQ_NONE);
+	struct manifest_file rows[3] = {ct_manifest(t, 2, 0, MANIFEST_DATA, &c, 1),
+					ct_manifest(t, 2, 0, MANIFEST_DATA, old, 2),
+					ct_manifest(t, 2, 0, MANIFEST_DELETES, &d, 1)};
+	(void)ct_foreign(t, CT_MAIN, rows, 3, false);
+	ct_upgrade(t);
+	ck_assert_int_eq(metadata_next_row_id(t->meta), 0);
+}
+
+/* The first snapshot after an upgrade gives every manifest of its list a number; the files stay. */
+START_TEST(after_upgrade)
+{
+	upgraded();
+	struct strv ref = _i ? STRV("branch") : CT_MAIN;
+	if (_i)
+		ct_branch(t, ref, false);
+	int64_t before = ct_head(t, CT_MAIN);
+	const struct ct_state *old = ct_look(t, before);
+	(void)ct_append(t, ref, "d", 10);
+	(void)commit();
+	row_ids_are(ct_snapshot(t, ref), 0, C_ROWS + A_ROWS + 10);
+	const struct ct_state *s = ct_look_ref(t, ref);
+	ck_assert_int_eq(ct_row_id(t, s, "c"), 0);
+	ck_assert_int_eq(ct_row_id(t, s, "a"), C_ROWS);
+	ck_assert_int_eq(ct_row_id(t, s, "d"), C_ROWS + A_ROWS);
+	ck_assert_uint_eq(s->list->l.n, 4);
+	for (size_t i = 0; i < 3; i++) {
+		ck_assert(strv_eq(s->list->l.rows[i].path, old->list->l.rows[i].path));
+		ck_assert_int_eq(s->list->l.rows[i].seq, 2);
+		ck_assert_int_eq(s->list->l.rows[i].min_seq, i == 1 ? 1 : 2);
+		ck_assert_int_eq(s->list->l.rows[i].added_snapshot_id, 502);
+	}
+	/* Old snapshots have no row ids, main neither while only the branch moved. */
+	ck_assert_int_eq(metadata_snapshot(t->meta, before)->first_row_id, ROW_ID_NONE);
+	old = ct_look(t, before);
+	ck_assert_int_eq(old->list->l.rows[0].first_row_id, ROW_ID_NONE);
+	ck_assert_int_eq(ct_row_id(t, old, "c"), ROW_ID_NONE);
+}
+END_TEST
+
+/* A vector there: the manifest with the dropped file takes a number and no space. */
+START_TEST(overwrite_after_upgrade)
+{
+	upgraded();
+	struct plan_txn *x = ct_txn(t, CT_MAIN, RPC_KIND_ROW_DELTA);
+	ct_del(t, x, "c", "0-89", false);
+	ct_add(t, x, ct_data(t, "b", B_ROWS));
+	row_ids_are(commit(), 0, B_ROWS + A_ROWS);
+	const struct ct_state *s = ct_look_ref(t, CT_MAIN);
+	ck_assert(ct_find(t, s, MANIFEST_DATA, "c", ENTRY_DELETED) != NULL);
+	int64_t a = ct_row_id(t, s, "a"), b = ct_row_id(t, s, "b");
+	ck_assert((a == 0 && b == A_ROWS) || (b == 0 && a == B_ROWS));
+}
+END_TEST
+
+/* The spec's example: next-row-id 1000, manifests of 25 + 100, 100 + 0 and 25 + 125 rows without
+ * numbers get 1000, 1125 and 1225; 1375 is next. */
+START_TEST(worked_example)
+{
+	ct_close(t);
+	ct_open(t, 2, "");
+	struct manifest_entry z =
+		ct_entry(ENTRY_ADDED, ct_data(t, "z", 1), SNAPSHOT_NONE, SEQ_NONE);
+	struct manifest_file row = ct_manifest(t, 2, 0, MANIFEST_DATA, &z, 1);
+	(void)ct_foreign(t, CT_MAIN, &row, 1, false);
+	struct manifest_entry one[2] = {
+		ct_entry(ENTRY_EXISTING, ct_data(t, "e1", 25), 501, 1),
+		ct_entry(ENTRY_ADDED, ct_data(t, "a1", 100), SNAPSHOT_NONE, SEQ_NONE)};
+	struct manifest_entry two[2] = {ct_entry(ENTRY_EXISTING, ct_data(t, "e2", 100), 501, 1),
+					ct_entry(ENTRY_DELETED, ct_data(t, "g2", 70), 502, 1)};
+	struct manifest_entry three[2] = {
+		ct_entry(ENTRY_EXISTING, ct_data(t, "e3", 25), 501, 1),
+		ct_entry(ENTRY_ADDED, ct_data(t, "a3", 125), SNAPSHOT_NONE, SEQ_NONE)};
+	struct manifest_file rows[3] = {ct_manifest(t, 2, 0, MANIFEST_DATA, one, 2),
+					ct_manifest(t, 2, 0, MANIFEST_DATA, two, 2),
+					ct_manifest(t, 2, 0, MANIFEST_DATA, three, 2)};
+	(void)ct_foreign(t, CT_MAIN, rows, 3, false);
+	ct_upgrade(t);
+	ct_edit(t, "\"next-row-id\":0", "\"next-row-id\":1000");
+	(void)ct_delete(t, CT_MAIN, "a3", "1");
+	row_ids_are(commit(), 1000, 375);
+	const struct ct_state *s = ct_look_ref(t, CT_MAIN);
+	ck_assert_int_eq(s->list->l.rows[0].first_row_id, 1000);
+	ck_assert_int_eq(s->list->l.rows[1].first_row_id, 1125);
+	ck_assert_int_eq(s->list->l.rows[2].first_row_id, 1225);
+	ck_assert_int_eq(ct_row_id(t, s, "a1"), 1025);
+	ck_assert_int_eq(ct_row_id(t, s, "a3"), 1250);
+	/* A kept manifest does not take part again. */
+	row_ids_are(append("n", 10), 1375, 10);
+	s = ct_look_ref(t, CT_MAIN);
+	ck_assert_int_eq(s->list->l.rows[0].first_row_id, 1000);
+}
+END_TEST
+
+START_TEST(row_ids_run_out)
+{
+	ct_edit(t, "\"next-row-id\":0", "\"next-row-id\":9223372036854775800");
+	(void)ct_append(t, CT_MAIN, "a", 8);
+	(void)ct_plan(t, NULL);
+	UNIT_STATUS(ct_encode(t, CT_MAX), ST_LIMIT);
+	ck_assert(!t->out->changed);
+}
+END_TEST
+
+/* ------------------------------------------------------------------ small manifests */
+
+/* Reference figures for compaction of manifests with a (0) and b (125) when c comes: next is
+ * 225 + 90 + 100 + 125, and after an upgrade 90 + 100 + 125; ids of a and b stay. */
+START_TEST(merged)
+{
+	ct_close(t);
+	ct_open(t, _i ? 2 : 3, "\"commit.manifest.min-count-to-merge\":\"2\"");
+	(void)append("a", A_ROWS);
+	(void)append("b", B_ROWS);
+	ck_assert_uint_eq(ct_look_ref(t, CT_MAIN)->list->l.n, 2);
+	if (_i)
+		ct_upgrade(t);
+	const struct snapshot *snap = append("c", C_ROWS);
+	row_ids_are(snap, _i ? 0 : A_ROWS + B_ROWS, C_ROWS + B_ROWS + A_ROWS);
+	const struct ct_state *s = ct_look_ref(t, CT_MAIN);
+	ck_assert_uint_eq(s->list->l.n, 2);
+	const struct manifest_entry *a = ct_find(t, s, MANIFEST_DATA, "a", ENTRY_EXISTING);
+	const struct manifest_entry *b = ct_find(t, s, MANIFEST_DATA, "b", ENTRY_EXISTING);
+	ck_assert(a && b);
+	if (!_i) {
+		ck_assert_int_eq(a->file.first_row_id, 0);
+		ck_assert_int_eq(b->file.first_row_id, A_ROWS);
+	}
+	ck_assert_int_eq(a->seq, 1);
+	ck_assert_int_eq(b->seq, 2);
+	ck_assert_int_eq(b->file_seq, 2);
+	ck_assert_int_eq(a->snapshot_id, 1001);
+	ck_assert_int_eq(b->snapshot_id, 1002);
+	for (size_t i = 0; i < 2; i++) {
+		bool old = mview_find(s->views[i], ct_path(t, "a")) != NULL;
+		ck_assert_int_eq(s->list->l.rows[i].seq, 3);
+		ck_assert_int_eq(s->list->l.rows[i].min_seq, old ? 1 : 3);
+	}
+	ct_summary(snap, "manifests-created", "2");
+	ct_summary(snap, "manifests-replaced", "2");
+	ct_summary(snap, "manifests-kept", NULL);
+	ct_summary(snap, "added-data-files", "1");
+	ct_summary(snap, "total-data-files", "3");
+}
+END_TEST
+
+/* The default is one hundred. */
+START_TEST(merged_at_100)
+{
+	char name[16];
+	for (int i = 0; i < 100; i++) {
+		snprintf(name, sizeof name, "f%d", i);
+		(void)append(name, 10);
+	}
+	/* Ninety-nine old ones were left alone. */
+	ck_assert_uint_eq(ct_look_ref(t, CT_MAIN)->list->l.n, 100);
+	const struct snapshot *snap = append("last", 10);
+	const struct ct_state *s = ct_look_ref(t, CT_MAIN);
+	ck_assert_uint_eq(s->list->l.n, 2);
+	ct_summary(snap, "manifests-replaced", "100");
+	ct_summary(snap, "total-records", "1010");
+	row_ids_are(snap, 1000, 1010);
+	for (int i = 0; i < 100; i++) {
+		snprintf(name, sizeof name, "f%d", i);
+		ck_assert_int_eq(ct_row_id(t, s, name), 10 * i);
+	}
+}
+END_TEST
+
+START_TEST(merging_switched_off)
+{
+	ct_close(t);
+	ct_open(t, 3,
+		"\"commit.manifest.min-count-to-merge\":\"2\","
+		"\"commit.manifest-merge.enabled\":\"false\"");
+	(void)append("a", A_ROWS);
+	(void)append("b", B_ROWS);
+	(void)append("c", C_ROWS);
+	ck_assert_uint_eq(ct_look_ref(t, CT_MAIN)->list->l.n, 3);
+}
+END_TEST
+
+/* Content and spec are never mixed. */
+START_TEST(merged_by_kind)
+{
+	ct_close(t);
+	ct_open(t, 3, "\"commit.manifest.min-count-to-merge\":\"2\"");
+	(void)append("a", A_ROWS);
+	struct plan_txn *x = ct_txn(t, CT_MAIN, RPC_KIND_APPEND);
+	ct_add(t, x, ct_in(t, ct_data(t, "p", 10), 7));
+	(void)commit();
+	(void)ct_delete(t, CT_MAIN, "a", "1");
+	(void)commit();
+	(void)ct_delete(t, CT_MAIN, "p", "1");
+	(void)commit();
+	const struct ct_state *s = ct_look_ref(t, CT_MAIN);
+	ck_assert_uint_eq(s->list->l.n, 4);
+	(void)append("b", 10);
+	s = ct_look_ref(t, CT_MAIN);
+	ck_assert_uint_eq(s->list->l.n, 5);
+	(void)append("c", 10);
+	/* a and b are of one kind now. */
+	s = ct_look_ref(t, CT_MAIN);
+	ck_assert_uint_eq(s->list->l.n, 5);
+	ck_assert(ct_find(t, s, MANIFEST_DATA, "a", ENTRY_EXISTING) != NULL);
+	ck_assert(ct_find(t, s, MANIFEST_DATA, "p", ENTRY_ADDED) != NULL);
+	for (size_t i = 0; i < s->list->l.n; i++)
+		for (size_t k = 0; k < s->views[i]->m->n; k++)
+			ck_assert_int_eq(s->views[i]->m->entries[k].file.spec_id,
+					 s->list->l.rows[i].spec_id);
+}
+END_TEST
+
+/* ------------------------------------------------------------------ vectors */
+
+static char *number(int64_t n)
+{
+	static char text[8][24];
+	static int at;
+	char *p = text[at++ % 8];
+	snprintf(p, 24, "%lld", (long long)n);
+	return p;
+}
+
+START_TEST(replaced_vector)
+{
+	(void)append_ab();
+	(void)ct_delete(t, CT_MAIN, "a", "3 5 7");
+	(void)ct_delete(t, CT_MAIN, "b", "1");
+	const struct snapshot *before = commit();
+	const struct ct_state *s = ct_look_ref(t, CT_MAIN);
+	const struct manifest_entry *old = ct_find(t, s, MANIFEST_DELETES, "a", ENTRY_ADDED);
+	const struct manifest_entry *other = ct_find(t, s, MANIFEST_DELETES, "b", ENTRY_ADDED);
+	ck_assert(old && other);
+	(void)ct_delete(t, CT_MAIN, "a", "11 13");
+	const struct snapshot *snap = commit();
+	s = ct_look_ref(t, CT_MAIN);
+	const struct manifest_entry *gone = ct_find(t, s, MANIFEST_DELETES, "a", ENTRY_DELETED);
+	const struct manifest_entry *new = ct_find(t, s, MANIFEST_DELETES, "a", ENTRY_ADDED);
+	const struct manifest_entry *kept = ct_find(t, s, MANIFEST_DELETES, "b", ENTRY_EXISTING);
+	ck_assert(gone && new &&kept);
+	ck_assert(!ct_find(t, s, MANIFEST_DELETES, "b", ENTRY_ADDED));
+	ck_assert_int_eq(gone->snapshot_id, snap->snapshot_id);
+	ck_assert_int_eq(gone->seq, 2);
+	ck_assert_int_eq(gone->file_seq, 2);
+	ck_assert(strv_eq(gone->file.path, old->file.path));
+	ck_assert_int_eq(gone->file.content_offset, old->file.content_offset);
+	ck_assert_int_eq(kept->snapshot_id, before->snapshot_id);
+	ck_assert_int_eq(kept->seq, 2);
+	ck_assert_int_eq(kept->file_seq, 2);
+	ck_assert(strv_eq(kept->file.path, other->file.path));
+	ck_assert_int_eq(new->snapshot_id, snap->snapshot_id);
+	ck_assert_int_eq(new->seq, 3);
+	ck_assert_int_eq(new->file.record_count, 5);
+	ck_assert_int_eq(new->file.spec_id, 0);
+	ck_assert_int_eq(new->file.sort_order_id, SORT_ORDER_NONE);
+	ck_assert_int_eq(new->file.first_row_id, ROW_ID_NONE);
+	ck_assert(strv_ieq(new->file.format, STRV("PUFFIN")));
+	/* The whole vector, at its place in its file. */
+	const struct ct_object *o = ct_object(t, new->file.path);
+	ck_assert(o != NULL);
+	ck_assert_int_eq(new->file.file_size, (int64_t)o->data.n);
+	struct bitmap64 *set = NULL;
+	struct err err = {0};
+	UNIT_OK(dv_blob_decode((struct bytes){o->data.p + new->file.content_offset,
+					      (size_t) new->file.content_size},
+			       &set, &err),
+		&err);
+	ck_assert(bitmap64_equal(set, ct_set(t, "3 5 7 11 13")));
+	bitmap64_free(set);
+	ck_assert(strv_eq(snap->operation, STRV("delete")));
+	ct_summary(snap, "added-dvs", "1");
+	ct_summary(snap, "removed-dvs", "1");
+	ct_summary(snap, "added-delete-files", "1");
+	ct_summary(snap, "removed-delete-files", "1");
+	ct_summary(snap, "added-position-delete-files", NULL);
+	ct_summary(snap, "added-position-deletes", "5");
+	ct_summary(snap, "removed-position-deletes", "3");
+	ct_summary(snap, "added-files-size", number(new->file.content_size));
+	ct_summary(snap, "removed-files-size", number(old->file.content_size));
+	ct_summary(before, "total-position-deletes", "4");
+	ct_summary(snap, "total-position-deletes", "6");
+	ct_summary(snap, "total-delete-files", "2");
+	ct_summary(snap, "total-records", number(A_ROWS + B_ROWS));
+	ct_summary(snap, "changed-partition-count", "1");
+	ct_summary(snap, "manifests-created", "2");
+	ct_summary(snap, "manifests-replaced", "1");
+	ct_summary(snap, "manifests-kept", "1");
+}
+END_TEST
+
+/* A file without rows goes, with its vector; the manifests go when nothing in them lives. */
+START_TEST(emptied)
+{
+	(void)append("a", A_ROWS);
+	(void)append("b", B_ROWS);
+	(void)ct_delete(t, CT_MAIN, "a", "0-9");
+	(void)commit();
+	(void)ct_delete(t, CT_MAIN, "a", "5-124");
+	const struct snapshot *snap = commit();
+	const struct ct_state *s = ct_look_ref(t, CT_MAIN);
+	ck_assert(!ct_find(t, s, MANIFEST_DATA, "a", ENTRY_EXISTING));
+	ck_assert(!ct_find(t, s, MANIFEST_DELETES, "a", ENTRY_ADDED));
+	ck_assert(!ct_find(t, s, MANIFEST_DELETES, "a", ENTRY_EXISTING));
+	const struct manifest_entry *data = ct_find(t, s, MANIFEST_DATA, "a", ENTRY_DELETED);
+	const struct manifest_entry *dv = ct_find(t, s, MANIFEST_DELETES, "a", ENTRY_DELETED);
+	ck_assert(data && dv);
+	ck_assert_int_eq(data->snapshot_id, snap->snapshot_id);
+	ck_assert_int_eq(data->seq, 1);
+	ck_assert_int_eq(dv->snapshot_id, snap->snapshot_id);
+	ck_assert_int_eq(dv->seq, 3);
+	ck_assert(strv_eq(snap->operation, STRV("delete")));
+	ct_summary(snap, "deleted-data-files", "1");
+	ct_summary(snap, "deleted-records", number(A_ROWS));
+	ct_summary(snap, "removed-dvs", "1");
+	ct_summary(snap, "removed-position-deletes", "10");
+	ct_summary(snap, "added-dvs", NULL);
+	ct_summary(snap, "added-position-deletes", NULL);
+	ct_summary(snap, "total-data-files", "1");
+	ct_summary(snap, "total-records", number(B_ROWS));
+	ct_summary(snap, "total-delete-files", "0");
+	ct_summary(snap, "total-position-deletes", "0");
+	ct_summary(snap, "total-files-size", number(B_ROWS * 10));
+	ck_assert_uint_eq(s->list->l.n, 3);
+	(void)append("c", C_ROWS);
+	s = ct_look_ref(t, CT_MAIN);
+	ck_assert_uint_eq(s->list->l.n, 2);
+}
+END_TEST
+
+/* Spec and tuple of a vector are the data file's; one manifest for each spec. */
+START_TEST(vectors_by_spec)
+{
+	struct plan_txn *x = ct_append(t, CT_MAIN, "a", 10);
+	ct_add(t, x, ct_in(t, ct_data(t, "p", 10), 7));
+	ct_add(t, x, ct_in(t, ct_data(t, "q", 10), 8));
+	(void)commit();
+	x = ct_delete(t, CT_MAIN, "a", "1");
+	ct_del(t, x, "q", "2", true);
+	ct_del(t, x, "p", "3 4", true);
+	const struct snapshot *snap = commit();
+	const struct ct_state *s = ct_look_ref(t, CT_MAIN);
+	const struct tuple seven = ct_tuple(t, 7), eight = ct_tuple(t, 8);
+	const struct manifest_entry *e = ct_find(t, s, MANIFEST_DELETES, "p", ENTRY_ADDED);
+	ck_assert(e && e->file.spec_id == 1 && tuple_eq(&e->file.partition, &seven));
+	e = ct_find(t, s, MANIFEST_DELETES, "q", ENTRY_ADDED);
+	ck_assert(e && e->file.spec_id == 1 && tuple_eq(&e->file.partition, &eight));
+	e = ct_find(t, s, MANIFEST_DELETES, "a", ENTRY_ADDED);
+	ck_assert(e && e->file.spec_id == 0 && e->file.partition.n == 0);
+	size_t deletes = 0;
+	for (size_t i = 0; i < s->list->l.n; i++)
+		deletes += s->list->l.rows[i].content == MANIFEST_DELETES;
+	ck_assert_uint_eq(deletes, 2);
+	ct_summary(snap, "changed-partition-count", "3");
+	ct_summary(snap, "added-dvs", "3");
+}
+END_TEST
+
+/* Some writers leave a number on delete manifests, under which readers must not look. */
+START_TEST(number_on_deletes)
+{
+	(void)append("a", A_ROWS);
+	(void)ct_delete(t, CT_MAIN, "a", "1");
+	(void)commit();
+	(void)ct_append(t, CT_MAIN, "b", B_ROWS);
+	(void)ct_plan(t, NULL);
+	struct mlist *l = t->plan->refs[0].list;
+	for (size_t i = 0; i < l->l.n; i++)
+		if (l->l.rows[i].content == MANIFEST_DELETES)
+			l->l.rows[i].first_row_id = INT64_C(7936040924389585713);
+	UNIT_OK(ct_encode(t, CT_MAX), &t->out->err);
+	ct_publish(t);
+	row_ids_are(ct_snapshot(t, CT_MAIN), A_ROWS, B_ROWS);
+	const struct ct_state *s = ct_look_ref(t, CT_MAIN);
+	ck_assert_uint_eq(s->list->l.n, 3);
+	for (size_t i = 0; i < 3; i++)
+		if (s->list->l.rows[i].content == MANIFEST_DELETES)
+			ck_assert_int_eq(s->list->l.rows[i].first_row_id, ROW_ID_NONE);
+}
+END_TEST
+
+/* The column that a spec was made from has left the schema; its tuples stay what they were. */
+START_TEST(dropped_source_column)
+{
+	struct plan_txn *x = ct_txn(t, CT_MAIN, RPC_KIND_APPEND);
+	ct_add(t, x, ct_in(t, ct_data(t, "p", 10), 7));
+	ct_add(t, x, ct_in(t, ct_data(t, "q", 10), 8));
+	(void)commit();
+	struct update u = {.kind = UPDATE_SET_CURRENT_SCHEMA, .u.id = 1};
+	ct_apply(t, &u, 1);
+	const struct tuple seven = ct_tuple(t, 7), eight = ct_tuple(t, 8);
+	/* One vector, then another in its place, then the file goes. */
+	const char *positions[3] = {"1", "2 3", "0-9"};
+	for (int i = 0; i < 3; i++) {
+		(void)ct_delete(t, CT_MAIN, "p", positions[i]);
+		const struct snapshot *snap = commit();
+		ck_assert_int_eq(snap->schema_id, 1);
+		const struct ct_state *s = ct_look_ref(t, CT_MAIN);
+		const struct manifest_entry *e =
+			ct_find(t, s, MANIFEST_DELETES, "p", i < 2 ? ENTRY_ADDED : ENTRY_DELETED);
+		ck_assert(e && tuple_eq(&e->file.partition, &seven));
+		e = ct_find(t, s, MANIFEST_DATA, "q", i < 2 ? ENTRY_ADDED : ENTRY_EXISTING);
+		ck_assert(e && tuple_eq(&e->file.partition, &eight));
+		e = ct_find(t, s, MANIFEST_DATA, "p", i < 2 ? ENTRY_ADDED : ENTRY_DELETED);
+		ck_assert(e && tuple_eq(&e->file.partition, &seven));
+	}
+}
+END_TEST
+
+/* ------------------------------------------------------------------ the update */
+
+/* Several lanes of several refs in one metadata file: each ref ends at its last snapshot, and only
+ * main's last one is in the snapshot log, as nobody ever saw the others as current. */
+START_TEST(lanes_and_refs)
+{
+	(void)append("a", A_ROWS);
+	ct_branch(t, STRV("b"), false);
+	struct update u = {.kind = UPDATE_SET_SNAPSHOT_REF,
+			   .u.ref = {.name = STRV("b"),
+				     .snapshot_id = ct_head(t, CT_MAIN),
+				     .min_snapshots_to_keep = 7,
+				     .max_snapshot_age_ms = 1234,
+				     .max_ref_age_ms = 5678}};
+	ct_apply(t, &u, 1);
+	(void)ct_append(t, STRV("b"), "x", 10);
+	(void)ct_delete(t, STRV("b"), "a", "1");
+	(void)ct_append(t, CT_MAIN, "y", 10);
+	(void)ct_delete(t, CT_MAIN, "a", "2 3");
+	(void)commit();
+	ck_assert_uint_eq(t->plan->n_lanes, 4);
+	ck_assert_uint_eq(metadata_snapshot_count(t->meta), 5);
+	ck_assert_int_eq(metadata_last_sequence_number(t->meta), 5);
+	row_ids_are(&(struct snapshot){.first_row_id = A_ROWS, .added_rows = 20}, A_ROWS, 20);
+	int64_t seq = 1;
+	for (size_t i = 0; i < 4; i++)
+		ck_assert_int_eq(
+			metadata_snapshot(t->meta, t->plan->lanes[i].snapshot_id)->sequence_number,
+			++seq);
+	for (int i = 0; i < 2; i++) {
+		struct strv ref = i ? CT_MAIN : STRV("b");
+		const struct snapshot *s = ct_snapshot(t, ref);
+		ck_assert(strv_eq(s->operation, STRV("append")));
+		const struct snapshot *parent = metadata_parent(t->meta, s);
+		ck_assert(strv_eq(parent->operation, STRV("delete")));
+		ck_assert_int_eq(parent->parent_id, 1001);
+		const struct ct_state *l = ct_look_ref(t, ref);
+		ck_assert_int_eq(
+			ct_find(t, l, MANIFEST_DELETES, "a", ENTRY_ADDED)->file.record_count,
+			i + 1);
+		ck_assert(ct_find(t, l, MANIFEST_DATA, i ? "y" : "x", ENTRY_ADDED) != NULL);
+		ck_assert(!ct_find(t, l, MANIFEST_DATA, i ? "x" : "y", ENTRY_ADDED));
+		ct_summary(s, "total-position-deletes", number(i + 1));
+	}
+	int64_t x = ct_row_id(t, ct_look_ref(t, STRV("b")), "x");
+	int64_t y = ct_row_id(t, ct_look_ref(t, CT_MAIN), "y");
+	ck_assert(x >= A_ROWS && y >= A_ROWS && (x - y == 10 || y - x == 10));
+	const struct snapshot_ref *b = metadata_ref_by_name(t->meta, STRV("b"));
+	ck_assert_int_eq(b->min_snapshots_to_keep, 7);
+	ck_assert_int_eq(b->max_snapshot_age_ms, 1234);
+	ck_assert_int_eq(b->max_ref_age_ms, 5678);
+	size_t n;
+	const struct metadata_snapshot_log_entry *log = metadata_snapshot_log(t->meta, &n);
+	ck_assert_uint_eq(n, 2);
+	ck_assert_int_eq(log[0].snapshot_id, 1001);
+	ck_assert_int_eq(log[1].snapshot_id, ct_head(t, CT_MAIN));
+	ck_assert_int_eq(metadata_current_snapshot_id(t->meta), ct_head(t, CT_MAIN));
+}
+END_TEST
+
+/* Time does not run backwards within a table, whatever the clock says. */
+START_TEST(clock_behind)
+{
+	(void)append("a", A_ROWS);
+	int64_t before = metadata_last_updated_ms(t->meta);
+	t->runs = -100000;
+	const struct snapshot *s = append("b", B_ROWS);
+	ck_assert_int_eq(s->timestamp_ms, before);
+	ck_assert_int_ge(metadata_last_updated_ms(t->meta), before);
+}
+END_TEST
+
+/* Older versions: no row ids; version 1 has no sequence numbers either. */
+START_TEST(old_versions)
+{
+	ct_close(t);
+	ct_open(t, _i, "");
+	(void)append("a", A_ROWS);
+	const struct snapshot *s = append("b", B_ROWS);
+	ck_assert_int_eq(s->first_row_id, ROW_ID_NONE);
+	ck_assert_int_eq(s->added_rows, ROW_ID_NONE);
+	ck_assert_int_eq(s->sequence_number, _i == 1 ? 0 : 2);
+	ck_assert_int_eq(t->out->txns[0].first_row_ids[0], ROW_ID_NONE);
+	ck_assert_int_eq(metadata_last_sequence_number(t->meta), _i == 1 ? 0 : 2);
+	const struct ct_state *l = ct_look_ref(t, CT_MAIN);
+	ck_assert_uint_eq(l->list->l.n, 2);
+	for (size_t i = 0; i < 2; i++) {
+		bool a = mview_find(l->views[i], ct_path(t, "a")) != NULL;
+		ck_assert_int_eq(l->list->l.rows[i].seq, _i == 1 ? 0 : a ? 1 : 2);
+		ck_assert_int_eq(l->list->l.rows[i].first_row_id, ROW_ID_NONE);
+		ck_assert_int_eq(l->views[i]->m->format_version, _i);
+	}
+	ct_summary(s, "total-records", number(A_ROWS + B_ROWS));
+}
+END_TEST
+
+/* Metadata files that fall off the log are named for deletion when the table asks for it. */
+START_TEST(expired_metadata)
+{
+	ct_close(t);
+	ct_open(t, 3,
+		"\"write.metadata.previous-versions-max\":\"1\","
+		"\"write.metadata.delete-after-commit.enabled\":\"true\"");
+	(void)append("a", A_ROWS);
+	ck_assert_uint_eq(t->out->n_expired, 0);
+	(void)append("b", B_ROWS);
+	ck_assert_uint_eq(t->out->n_expired, 1);
+	ck_assert(strv_eq(t->out->expired[0], STRV("file:///t/metadata/v0.metadata.json")));
+	size_t n;
+	const struct metadata_log_entry *log = metadata_log(t->meta, &n);
+	ck_assert_uint_eq(n, 1);
+	ck_assert(strv_eq(log[0].file, STRV("file:///t/metadata/v1.metadata.json")));
+}
+END_TEST
+
+START_TEST(folders)
+{
+	struct strv dir;
+	ck_assert(encode_data_dir(t->meta, &t->arena, &dir));
+	ck_assert(strv_eq(dir, STRV("file:///t/data")));
+	ck_assert(encode_metadata_dir(t->meta, &t->arena, &dir));
+	ck_assert(strv_eq(dir, STRV("file:///t/metadata")));
+	ct_close(t);
+	ct_open(t, 3,
+		"\"write.data.path\":\"file:///d//\",\"write.metadata.path\":\"file:///m/x/\"");
+	ck_assert(encode_data_dir(t->meta, &t->arena, &dir));
+	ck_assert(strv_eq(dir, STRV("file:///d")));
+	ck_assert(encode_metadata_dir(t->meta, &t->arena, &dir));
+	ck_assert(strv_eq(dir, STRV("file:///m/x")));
+}
+END_TEST
+
+/* The same input makes the same bytes. */
+START_TEST(deterministic)
+{
+	(void)append_ab();
+	(void)ct_append(t, CT_MAIN, "c", C_ROWS);
+	(void)ct_delete(t, CT_MAIN, "b", "1-9");
+	(void)ct_delete(t, CT_MAIN, "a", "1-9");
+	int runs = t->runs;
+	(void)ct_plan(t, NULL);
+	UNIT_OK(ct_encode(t, CT_MAX), &t->out->err);
+	struct encode_out *first = t->out;
+	t->runs = runs;
+	UNIT_OK(ct_encode(t, CT_MAX), &t->out->err);
+	ck_assert_uint_eq(first->n_objects, t->out->n_objects);
+	for (size_t i = 0; i < first->n_objects; i++) {
+		ck_assert(strv_eq(first->objects[i].path, t->out->objects[i].path));
+		ck_assert(bytes_eq(first->objects[i].data, t->out->objects[i].data));
+	}
+	ck_assert(strv_ends(first->objects[first->n_objects - 1].path, STRV(".metadata.json")));
+	encode_out_free(first);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("encode");
+	TCase *c = tcase_create("encode");
+	tcase_set_timeout(c, 60);
+	tcase_add_checked_fixture(c, up, down);
+	tcase_add_test(c, appends);
+	tcase_add_test(c, delete_only);
+	tcase_add_test(c, overwritten);
+	tcase_add_test(c, overwritten_in_part);
+	tcase_add_loop_test(c, after_upgrade, 0, 2);
+	tcase_add_test(c, overwrite_after_upgrade);
+	tcase_add_test(c, worked_example);
+	tcase_add_test(c, row_ids_run_out);
+	tcase_add_loop_test(c, merged, 0, 2);
+	tcase_add_test(c, merged_at_100);
+	tcase_add_test(c, merging_switched_off);
+	tcase_add_test(c, merged_by_kind);
+	tcase_add_test(c, replaced_vector);
+	tcase_add_test(c, emptied);
+	tcase_add_test(c, vectors_by_spec);
+	tcase_add_test(c, number_on_deletes);
+	tcase_add_test(c, dropped_source_column);
+	tcase_add_test(c, lanes_and_refs);
+	tcase_add_test(c, clock_behind);
+	tcase_add_loop_test(c, old_versions, 1, 3);
+	tcase_add_test(c, expired_metadata);
+	tcase_add_test(c, folders);
+	tcase_add_test(c, deterministic);
+	suite_add_tcase(s, c);
+	return s;
+}
+
+UNIT_MAIN(suite)
