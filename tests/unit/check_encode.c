@@ -510,6 +510,25 @@ START_TEST(emptied)
 }
 END_TEST
 
+/* Two files of one manifest in one snapshot: one goes, the other only gets a vector. */
+START_TEST(emptied_beside_changed)
+{
+	(void)append_ab();
+	struct plan_txn *x = ct_delete(t, CT_MAIN, "a", "0-124");
+	ct_del(t, x, "b", "1 2", true);
+	const struct snapshot *snap = commit();
+	const struct ct_state *s = ct_look_ref(t, CT_MAIN);
+	ck_assert(ct_find(t, s, MANIFEST_DATA, "a", ENTRY_DELETED) != NULL);
+	ck_assert(ct_find(t, s, MANIFEST_DATA, "b", ENTRY_EXISTING) != NULL);
+	ck_assert(ct_find(t, s, MANIFEST_DELETES, "b", ENTRY_ADDED) != NULL);
+	ck_assert(!ct_find(t, s, MANIFEST_DELETES, "a", ENTRY_ADDED));
+	ct_summary(snap, "deleted-data-files", "1");
+	ct_summary(snap, "deleted-records", number(A_ROWS));
+	ct_summary(snap, "added-position-deletes", "2");
+	ct_summary(snap, "total-data-files", "1");
+}
+END_TEST
+
 /* Spec and tuple of a vector are the data file's; one manifest for each spec. */
 START_TEST(vectors_by_spec)
 {
@@ -764,6 +783,7 @@ static Suite *suite(void)
 	tcase_add_test(c, merged_by_kind);
 	tcase_add_test(c, replaced_vector);
 	tcase_add_test(c, emptied);
+	tcase_add_test(c, emptied_beside_changed);
 	tcase_add_test(c, vectors_by_spec);
 	tcase_add_test(c, number_on_deletes);
 	tcase_add_test(c, dropped_source_column);

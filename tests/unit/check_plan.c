@@ -94,6 +94,24 @@ START_TEST(own_summaries)
 }
 END_TEST
 
+/* A lane that was closed before one that was then refused takes nobody any more. */
+START_TEST(closed_lane)
+{
+	struct strv_pair pair = {STRV("owner"), STRV("me")};
+	struct plan_txn *x = ct_delete(t, CT_MAIN, "a", "1");
+	struct plan_txn *y = ct_delete(t, CT_MAIN, "nowhere", "2");
+	struct plan_txn *z = ct_delete(t, CT_MAIN, "a", "3 4");
+	y->summary = &pair;
+	y->n_summary = 1;
+	ct_commit(t);
+	CT_COMMITTED(x);
+	CT_REJECTED(y, ST_FILE_GONE);
+	CT_COMMITTED(z);
+	const struct ct_state *s = ct_look_ref(t, CT_MAIN);
+	ck_assert_int_eq(ct_find(t, s, MANIFEST_DELETES, "a", ENTRY_ADDED)->file.record_count, 3);
+}
+END_TEST
+
 /* An ordered transaction is not overtaken by the order of lanes: the batch ends before it. */
 START_TEST(ordered)
 {
@@ -241,16 +259,19 @@ START_TEST(not_an_ancestor)
 	CT_REJECTED(x, ST_SNAPSHOT_NOT_ANCESTOR);
 	CT_COMMITTED(y);
 	/* An expired ancestor that was seen still counts. */
-	ct_batch(t);
-	int64_t gone = ct_head(t, STRV("b"));
-	(void)ct_append(t, STRV("b"), "c", 10);
-	ct_commit(t);
-	struct update u = {.kind = UPDATE_REMOVE_SNAPSHOTS, .u.snapshot_ids = {&gone, 1}};
+	int64_t gone[2];
+	for (int i = 0; i < 2; i++) {
+		ct_batch(t);
+		gone[i] = ct_head(t, STRV("b"));
+		(void)ct_append(t, STRV("b"), i ? "d" : "c", 10);
+		ct_commit(t);
+	}
+	struct update u = {.kind = UPDATE_REMOVE_SNAPSHOTS, .u.snapshot_ids = {gone, 2}};
 	ct_apply(t, &u, 1);
-	ck_assert(!metadata_snapshot(t->meta, gone));
+	ck_assert(!metadata_is_ancestor(t->meta, gone[0], ct_head(t, STRV("b"))));
 	ct_batch(t);
 	x = ct_delete(t, STRV("b"), "a", "2");
-	x->read_snapshot = gone;
+	x->read_snapshot = gone[0];
 	ct_commit(t);
 	CT_COMMITTED(x);
 }
@@ -285,6 +306,19 @@ START_TEST(first_snapshot)
 	CT_REJECTED(x, ST_SNAPSHOT_NOT_ANCESTOR);
 	CT_COMMITTED(y);
 	ck_assert_int_eq(ct_snapshot(t, CT_MAIN)->parent_id, SNAPSHOT_NONE);
+	/* Two at once: the second descends from the first. */
+	ct_close(t);
+	ct_open(t, 3, "");
+	struct strv_pair pair = {STRV("owner"), STRV("me")};
+	for (int i = 0; i < 2; i++) {
+		x = ct_append(t, CT_MAIN, i ? "b" : "a", 10);
+		x->summary = &pair;
+		x->n_summary = 1;
+	}
+	ct_commit(t);
+	ck_assert_uint_eq(metadata_snapshot_count(t->meta), 2);
+	ck_assert_int_eq(ct_snapshot(t, CT_MAIN)->parent_id, t->plan->lanes[0].snapshot_id);
+	ct_summary(ct_snapshot(t, CT_MAIN), "total-records", "20");
 }
 END_TEST
 
@@ -401,9 +435,10 @@ START_TEST(limits)
 		snprintf(name, sizeof name, "%d", 10 + i);
 		x[2 * i + 1] = ct_delete(t, CT_MAIN, "a", name);
 	}
+	ct_add(t, x[4], ct_in(t, ct_data(t, "p", 10), 7));
 	bool fits = false;
 	size_t limit = 0, failed = 0;
-	for (; !fits && limit < 65536; limit += 64) {
+	for (; !fits && limit < 65536; limit += 16) {
 		struct err err = {0};
 		t->plan_bytes = limit;
 		if (ct_plan(t, &err) == PLAN_DONE) {
@@ -464,6 +499,7 @@ static Suite *suite(void)
 	tcase_add_checked_fixture(c, up, down);
 	tcase_add_test(c, lanes_in_order);
 	tcase_add_test(c, own_summaries);
+	tcase_add_test(c, closed_lane);
 	tcase_add_test(c, ordered);
 	tcase_add_test(c, paths_once);
 	tcase_add_test(c, refusals);

@@ -1,0 +1,402 @@
+/* Fragments: what is taken from a message, what the stored form gives back, what a read snapshot
+ * takes away, and packed seals. */
+#include "daemon/commit/state.h"
+
+#include "proto/rpc/msg.h"
+#include "tests/unit/core_table.h"
+
+static struct core_table *t;
+static struct table table;
+static struct txn x;
+static struct rpc_fragment in;
+static struct rpc_data_file files[2];
+static struct rpc_delete_vector vectors[2];
+
+static struct bytes blob(const char *positions)
+{
+	struct buf b;
+	struct bytes out;
+	struct err err = {0};
+	buf_init(&b, 65536);
+	UNIT_OK(dv_blob_encode(ct_set(t, positions), &b, &err), &err);
+	ck_assert(arena_bytes(&t->arena, buf_bytes(&b), &out));
+	buf_fini(&b);
+	return out;
+}
+
+static void digest(void)
+{
+	ck_assert(msg_fragment_digest(&in, &in.digest));
+}
+
+static void txn_is(int32_t kind)
+{
+	x.row.kind = kind;
+	x.row.read_snapshot = ct_head(t, CT_MAIN);
+	x.format_version = 3;
+}
+
+static void up(void)
+{
+	static struct core_table ct;
+	t = &ct;
+	ct_open(t, 3, "");
+	(void)ct_append(t, CT_MAIN, "a", 100);
+	(void)ct_append(t, CT_MAIN, "b", 100);
+	ct_commit(t);
+	ct_batch(t);
+	(void)ct_delete(t, CT_MAIN, "a", "1-5");
+	ct_commit(t);
+	ct_batch(t);
+	table = (struct table){.meta = t->meta};
+	x = (struct txn){.table = &table};
+	arena_init(&x.arena, (size_t)1 << 20);
+	list_init(&x.frags);
+	txn_is(RPC_KIND_ROW_DELTA);
+	for (int i = 0; i < 2; i++) {
+		files[i] = (struct rpc_data_file){.path = ct_path(t, i ? "y" : "x"),
+						  .format = STRV("PARQUET"),
+						  .record_count = 10,
+						  .file_size = 100,
+						  .new_row_count = 8,
+						  .updated_row_count = 2,
+						  .has_row_ids = true};
+		vectors[i] = (struct rpc_delete_vector){.data_file = ct_path(t, i ? "b" : "a"),
+							.vector = blob(i ? "7" : "4-8"),
+							.cardinality = i ? 1 : 5,
+							.provenance = RPC_PROVENANCE_ABSENT};
+	}
+	in = (struct rpc_fragment){.fragment_id = STRV("task-1"),
+				   .attempt = 3,
+				   .data_files = files,
+				   .n_data_files = 2,
+				   .deletes = vectors,
+				   .n_deletes = 2};
+	digest();
+}
+
+static void down(void)
+{
+	for (size_t i = 0; i < x.n_sets; i++)
+		bitmap64_free(x.sets[i]);
+	base_free(x.sets);
+	base_free(x.frag_slots);
+	arena_fini(&x.arena);
+	ct_close(t);
+}
+
+static struct frag *decoded(void)
+{
+	struct frag *f = NULL;
+	struct err err = {0};
+	digest();
+	UNIT_OK(frag_decode(t->meta, &x, &in, &f, &err), &err);
+	return f;
+}
+
+static void refused(enum status want, const char *field)
+{
+	struct frag *f = NULL;
+	struct err err = {0};
+	digest();
+	enum status st = frag_decode(t->meta, &x, &in, &f, &err);
+	ck_assert_msg(st == want, "%s %s %s", status_info(st)->name, err.field, err.msg);
+	ck_assert_str_eq(err.field, field);
+	ck_assert(!f);
+}
+
+static void positions_are(const struct plan_delete *d, const char *positions)
+{
+	ck_assert(bitmap64_equal(d->positions, ct_set(t, positions)));
+}
+
+START_TEST(decoding)
+{
+	struct frag *f = decoded();
+	ck_assert(strv_eq(f->id, STRV("task-1")));
+	ck_assert_int_eq(f->attempt, 3);
+	ck_assert(digest_eq(&f->digest, &in.digest));
+	ck_assert_uint_eq(f->n_files, 2);
+	ck_assert_int_eq(f->rows, 20);
+	ck_assert_int_eq(f->rows_updated, 4);
+	ck_assert_uint_eq(f->n_deletes, 2);
+	ck_assert_int_eq(f->positions, 6);
+	positions_are(&f->deletes[0], "4-8");
+	positions_are(&f->deletes[1], "7");
+	/* Not stated beside new files: the rows were written again. */
+	ck_assert(!f->deletes[0].dead && !f->deletes[1].dead);
+	txn_is(RPC_KIND_DELETE);
+	in.n_data_files = 0;
+	vectors[1].provenance = RPC_PROVENANCE_MOVED;
+	f = decoded();
+	ck_assert(f->deletes[0].dead && !f->deletes[1].dead);
+}
+END_TEST
+
+START_TEST(refusals)
+{
+	struct frag *f = NULL;
+	struct err err = {0};
+	in.digest.b[5] ^= 1;
+	UNIT_STATUS(frag_decode(t->meta, &x, &in, &f, &err), ST_BAD_REQUEST);
+	ck_assert_str_eq(err.field, "digest");
+	txn_is(RPC_KIND_APPEND);
+	refused(ST_BAD_REQUEST, "deletes");
+	txn_is(RPC_KIND_DELETE);
+	refused(ST_BAD_REQUEST, "data_files");
+	txn_is(RPC_KIND_ROW_DELTA);
+	x.format_version = 2;
+	refused(ST_UNSUPPORTED, "deletes");
+	x.format_version = 3;
+	in.fragment_id = STRV("");
+	refused(ST_BAD_REQUEST, "fragment_id");
+	char name[256];
+	memset(name, 'n', sizeof name);
+	in.fragment_id = (struct strv){name, 256};
+	refused(ST_BAD_REQUEST, "fragment_id");
+	in.fragment_id.n = 255;
+	(void)decoded();
+	in.n_data_files = in.n_deletes = 0;
+	refused(ST_BAD_REQUEST, "");
+	in.n_data_files = in.n_deletes = 2;
+	files[1].path = files[0].path;
+	refused(ST_DUPLICATE_PATH, "data_files.path");
+	files[1].path = ct_path(t, "y");
+	files[1].file_size = 0;
+	refused(ST_BAD_REQUEST, "data_files[1].file_size");
+	files[1].file_size = 100;
+	vectors[1].data_file = vectors[0].data_file;
+	refused(ST_BAD_REQUEST, "deletes.data_file");
+	vectors[1].data_file = ct_path(t, "b");
+	vectors[1].cardinality = 2;
+	refused(ST_DV_CORRUPT, "deletes[1].cardinality");
+	vectors[1].cardinality = -1;
+	refused(ST_DV_CORRUPT, "deletes[1].cardinality");
+	vectors[1].vector = blob("");
+	vectors[1].cardinality = 0;
+	refused(ST_BAD_REQUEST, "deletes[1].vector");
+	vectors[1].vector = blob("7");
+	vectors[1].cardinality = 1;
+	((uint8_t *)(uintptr_t)vectors[1].vector.p)[vectors[1].vector.n - 1] ^= 1; /* the CRC */
+	digest();
+	UNIT_STATUS(frag_decode(t->meta, &x, &in, &f, &err), ST_DV_CORRUPT);
+	ck_assert(strv_starts(strv_of(err.field), STRV("deletes[1].vector")));
+}
+END_TEST
+
+static enum cache_answer subtract(struct frag *f, struct err *err)
+{
+	static struct core core;
+	struct needs needs = {0};
+	core.cache = t->cache;
+	core.conf.request_max_bytes = (size_t)1 << 20;
+	enum cache_answer ans;
+	while ((ans = frag_subtract(&core, &x, t->meta, f, &needs, err)) == CACHE_WAIT)
+		ct_serve(t, &needs);
+	needs_fini(&needs);
+	return ans;
+}
+
+/* A worker may send the rows that it saw deleted along with those that it deletes. */
+START_TEST(subtracting)
+{
+	struct err err = {0};
+	struct frag *f = decoded();
+	ck_assert_int_eq(subtract(f, &err), CACHE_HAVE);
+	positions_are(&f->deletes[0], "6-8");
+	positions_are(&f->deletes[1], "7");
+	ck_assert_int_eq(f->positions, 6); /* as stated */
+	/* Of the read snapshot, not of the head. */
+	x.row.read_snapshot = 1001;
+	f = decoded();
+	ck_assert_int_eq(subtract(f, &err), CACHE_HAVE);
+	positions_are(&f->deletes[0], "4-8");
+	vectors[1].data_file = ct_path(t, "nowhere");
+	f = decoded();
+	ck_assert_int_eq(subtract(f, &err), CACHE_FAIL);
+	ck_assert_int_eq(err.st, ST_FILE_GONE);
+	ck_assert_str_eq(err.field, "deletes[1].data_file");
+	vectors[1].data_file = ct_path(t, "b");
+	vectors[1].vector = blob("100");
+	err = (struct err){0};
+	f = decoded();
+	ck_assert_int_eq(subtract(f, &err), CACHE_FAIL);
+	ck_assert_int_eq(err.st, ST_POSITION_RANGE);
+	vectors[1].vector = blob("99");
+	x.row.read_snapshot = 4711;
+	err = (struct err){0};
+	f = decoded();
+	ck_assert_int_eq(subtract(f, &err), CACHE_FAIL);
+	ck_assert_int_eq(err.st, ST_SNAPSHOT_TOO_OLD);
+	/* Nothing to look up without deletions. */
+	in.n_deletes = 0;
+	err = (struct err){0};
+	f = decoded();
+	ck_assert_int_eq(subtract(f, &err), CACHE_HAVE);
+}
+END_TEST
+
+static struct fragment_row row_of(const struct frag *f)
+{
+	return (struct fragment_row){.fragment_id = f->id,
+				     .attempt = f->attempt,
+				     .digest = f->digest,
+				     .payload = f->payload};
+}
+
+/* What is stored gives back what will be judged, whatever is stated in the message. */
+START_TEST(stored)
+{
+	struct err err = {0};
+	struct frag *f = decoded(), *again = NULL;
+	ck_assert_int_eq(subtract(f, &err), CACHE_HAVE);
+	ck_assert(frag_pack(&x, &in, f));
+	struct fragment_row row = row_of(f);
+	UNIT_OK(frag_unpack(&x, &row, &again, &err), &err);
+	ck_assert(strv_eq(again->id, f->id));
+	ck_assert_int_eq(again->attempt, 3);
+	ck_assert(digest_eq(&again->digest, &in.digest));
+	ck_assert(again->durable);
+	ck_assert_int_eq(again->positions, 6);
+	ck_assert_int_eq(again->rows, 20);
+	ck_assert_int_eq(again->rows_updated, 4);
+	ck_assert_uint_eq(again->n_files, 2);
+	ck_assert(strv_eq(again->files[1].path, ct_path(t, "y")));
+	ck_assert_uint_eq(again->n_deletes, 2);
+	ck_assert(strv_eq(again->deletes[0].data_file, ct_path(t, "a")));
+	positions_are(&again->deletes[0], "6-8");
+	ck_assert(!again->deletes[0].dead);
+	txn_is(RPC_KIND_DELETE);
+	in.n_data_files = 0;
+	vectors[1].provenance = RPC_PROVENANCE_MOVED;
+	f = decoded();
+	ck_assert(frag_pack(&x, &in, f));
+	row = row_of(f);
+	UNIT_OK(frag_unpack(&x, &row, &again, &err), &err);
+	ck_assert(again->deletes[0].dead && !again->deletes[1].dead);
+}
+END_TEST
+
+START_TEST(stored_damaged)
+{
+	struct err err = {0};
+	struct frag *f = decoded(), *again = NULL;
+	ck_assert(frag_pack(&x, &in, f));
+	struct fragment_row row = row_of(f);
+	for (size_t n = 0; n < f->payload.n; n++) {
+		row.payload.n = n;
+		ck_assert_int_ne(frag_unpack(&x, &row, &again, &err), ST_OK);
+	}
+	row = row_of(f);
+	((uint8_t *)(uintptr_t)row.payload.p)[0]++;
+	UNIT_STATUS(frag_unpack(&x, &row, &again, &err), ST_CORRUPT);
+	ck_assert(!again);
+}
+END_TEST
+
+START_TEST(finding)
+{
+	char name[24];
+	for (int i = 0; i < 100; i++) {
+		snprintf(name, sizeof name, "task-%d", i / 2);
+		in.fragment_id = strv_of(name);
+		in.attempt = i % 2;
+		frag_keep(&x, decoded());
+	}
+	ck_assert_uint_eq(x.n_frags, 100);
+	for (int i = 0; i < 100; i++) {
+		snprintf(name, sizeof name, "task-%d", i / 2);
+		struct frag *f = frag_find(&x, strv_of(name), i % 2);
+		ck_assert(f && strv_eq(f->id, strv_of(name)) && f->attempt == i % 2);
+	}
+	ck_assert(!frag_find(&x, STRV("task-1"), 2));
+	ck_assert(!frag_find(&x, STRV("task-50"), 0));
+}
+END_TEST
+
+START_TEST(seals)
+{
+	struct frag *f[3];
+	const char *names[3] = {"one", "two", "three"};
+	struct err err = {0};
+	for (int i = 0; i < 3; i++) {
+		in.fragment_id = strv_of(names[i]);
+		files[0].record_count = 10 + i;
+		files[0].new_row_count = 8;
+		f[i] = decoded();
+		frag_keep(&x, f[i]);
+	}
+	struct frag *order[2] = {f[2], f[0]}, **w = NULL;
+	size_t n = 0;
+	struct bytes seal, refs;
+	ck_assert(frag_pack_seal(&x.arena, order, 2, &seal));
+	UNIT_OK(frag_winners(&x, seal, &w, &n, &err), &err);
+	ck_assert_uint_eq(n, 2);
+	ck_assert_ptr_eq(w[0], f[2]);
+	ck_assert_ptr_eq(w[1], f[0]);
+	struct digest d;
+	ck_assert(frag_sealed(seal, STRV("one"), 3, &d) && digest_eq(&d, &f[0]->digest));
+	ck_assert(!frag_sealed(seal, STRV("one"), 2, &d));
+	ck_assert(!frag_sealed(seal, STRV("two"), 3, &d));
+	struct rpc_fragment_ref r[2] = {
+		{.fragment_id = STRV("three"), .attempt = 3, .digest = f[2]->digest},
+		{.fragment_id = STRV("one"), .attempt = 3, .digest = f[0]->digest}};
+	ck_assert(frag_pack_refs(&x.arena, r, 2, &refs));
+	ck_assert(bytes_eq(refs, seal));
+	/* Damage, other digests and fragments without rows. */
+	for (size_t k = 0; k < seal.n; k++) {
+		struct bytes cut = {seal.p, k};
+		UNIT_STATUS(frag_winners(&x, cut, &w, &n, &err), ST_CORRUPT);
+		(void)frag_sealed(cut, STRV("one"), 3, &d);
+	}
+	r[1].digest.b[0] ^= 1;
+	ck_assert(frag_pack_refs(&x.arena, r, 2, &refs));
+	UNIT_STATUS(frag_winners(&x, refs, &w, &n, &err), ST_CORRUPT);
+	r[1] = r[0];
+	r[1].fragment_id = STRV("four");
+	ck_assert(frag_pack_refs(&x.arena, r, 2, &refs));
+	UNIT_STATUS(frag_winners(&x, refs, &w, &n, &err), ST_CORRUPT);
+	struct buf b;
+	buf_init(&b, 65536);
+	buf_put(&b, seal.p, seal.n);
+	buf_putc(&b, 0);
+	UNIT_STATUS(frag_winners(&x, buf_bytes(&b), &w, &n, &err), ST_CORRUPT);
+	b.p[0]++;
+	UNIT_STATUS(frag_winners(&x, buf_bytes(&b), &w, &n, &err), ST_CORRUPT);
+	ck_assert(!frag_sealed(buf_bytes(&b), STRV("one"), 3, &d));
+	buf_fini(&b);
+	ck_assert_uint_eq(n, 2);
+}
+END_TEST
+
+START_TEST(texts)
+{
+	struct strv v[4] = {STRV("b"), STRV("a"), STRV("c"), STRV("ab")};
+	ck_assert_int_eq(frag_twice(v, 4), -1);
+	ck_assert(frag_among(v, 4, STRV("ab")) && !frag_among(v, 4, STRV("d")));
+	v[3] = STRV("a");
+	ptrdiff_t at = frag_twice(v, 4);
+	ck_assert(at > 0 && strv_eq(v[at], STRV("a")));
+	ck_assert_int_eq(frag_twice(v, 0), -1);
+	ck_assert(!frag_among(v, 0, STRV("a")));
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("frag");
+	TCase *c = tcase_create("frag");
+	tcase_add_checked_fixture(c, up, down);
+	tcase_add_test(c, decoding);
+	tcase_add_test(c, refusals);
+	tcase_add_test(c, subtracting);
+	tcase_add_test(c, stored);
+	tcase_add_test(c, stored_damaged);
+	tcase_add_test(c, finding);
+	tcase_add_test(c, seals);
+	tcase_add_test(c, texts);
+	suite_add_tcase(s, c);
+	return s;
+}
+
+UNIT_MAIN(suite)
