@@ -677,6 +677,13 @@ START_TEST(clock_behind)
 	const struct snapshot *s = append("b", B_ROWS);
 	ck_assert_int_eq(s->timestamp_ms, before);
 	ck_assert_int_ge(metadata_last_updated_ms(t->meta), before);
+	/* A change without a snapshot counts too. */
+	char from[64], to[64];
+	before = metadata_last_updated_ms(t->meta);
+	snprintf(from, sizeof from, "\"last-updated-ms\":%lld", (long long)before);
+	snprintf(to, sizeof to, "\"last-updated-ms\":%lld", (long long)before + 90000);
+	ct_edit(t, from, to);
+	ck_assert_int_eq(append("c", C_ROWS)->timestamp_ms, before + 90000);
 }
 END_TEST
 

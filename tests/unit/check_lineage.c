@@ -50,6 +50,29 @@ START_TEST(assigning)
 }
 END_TEST
 
+/* The example of that section: 1000 is next; a manifest that has 925 keeps it, the others get 1000,
+ * 1125 and 1225, and 1375 is next. Deleted rows do not count. */
+START_TEST(worked_example)
+{
+	struct manifest_file rows[4] = {data("kept", 925, 75), data("added1", ROW_ID_NONE, 100),
+					data("added2", ROW_ID_NONE, 0),
+					data("added3", ROW_ID_NONE, 125)};
+	struct mview *views[4] = {NULL};
+	struct err err = {0};
+	int64_t next = 1000;
+	rows[1].existing_rows = 25;
+	rows[2].existing_rows = 100;
+	rows[2].deleted_rows = 70;
+	rows[3].existing_rows = 25;
+	UNIT_OK(lineage_assign(rows, views, 4, &next, &err), &err);
+	ck_assert_int_eq(rows[0].first_row_id, 925);
+	ck_assert_int_eq(rows[1].first_row_id, 1000);
+	ck_assert_int_eq(rows[2].first_row_id, 1125);
+	ck_assert_int_eq(rows[3].first_row_id, 1225);
+	ck_assert_int_eq(next, 1375);
+}
+END_TEST
+
 START_TEST(checking)
 {
 	struct manifest_file old[1] = {data("a", 0, 10)};
@@ -100,6 +123,7 @@ static Suite *suite(void)
 	Suite *s = suite_create("lineage");
 	TCase *t = tcase_create("lineage");
 	tcase_add_test(t, assigning);
+	tcase_add_test(t, worked_example);
 	tcase_add_test(t, checking);
 	tcase_add_test(t, two_snapshots);
 	suite_add_tcase(s, t);

@@ -203,6 +203,68 @@ START_TEST(ordered_ones_keep_their_order)
 }
 END_TEST
 
+/* The job finds that the batch exceeds its memory. */
+static void too_big(struct script *s, const struct effect *e)
+{
+	struct event ev = {0};
+	err_set(&e->u.encode.out->err, ST_LIMIT, "", "too big");
+	script_done(e, &ev);
+	script_step(s, &ev);
+	script_tick(s, 1000000);
+}
+
+/* A batch that does not fit is halved until it fits; a transaction that does not fit alone is
+ * refused, and the others are not. */
+START_TEST(halved)
+{
+	enum { N = 5 };
+	struct bench b;
+	setup(&b);
+	struct rpc_fragment f[N];
+	struct rpc_data_file file[N];
+	struct rpc_commit_once m[N];
+	static const char *paths[N] = {"file:///t/data/1.parquet", "file:///t/data/2.parquet",
+				       "file:///t/data/3.parquet", "file:///t/data/4.parquet",
+				       "file:///t/data/5.parquet"};
+	struct effect stat[N];
+	for (uint8_t i = 0; i < N; i++) {
+		m[i] = once_of(&b, i, &f[i], &file[i], strv_of(paths[i]));
+		m[i].begin.ordered = false;
+		struct event ev = {.kind = EV_COMMIT_ONCE};
+		ev.u.req.table = b.table;
+		ev.u.req.incarnation = 1;
+		ev.u.req.u.once = &m[i];
+		script_request(&b.s, ev);
+		struct effect e = script_sql(&b.s, SQL_TXN_ONCE);
+		struct sql_result r = item(&b, ST_OK, TXN_DB_SEALED);
+		r.item.row.txn = e.u.sql.u.once->row.txn;
+		script_answer(&b.s, &e, r);
+		stat[i] = script_take(&b.s, FX_STAT);
+	}
+	confirm(&b.s, &stat[0]);
+	struct effect e = script_take(&b.s, FX_ENCODE);
+	ck_assert_uint_eq(e.u.encode.in->plan->n_txns, 1);
+	for (int i = 1; i < N; i++)
+		confirm(&b.s, &stat[i]);
+	too_big(&b.s, &e);
+	/* The first is refused and goes along; five, two, then that one alone. */
+	const size_t want[3] = {5, 2, 1};
+	for (int i = 0; i < 3; i++) {
+		e = script_take(&b.s, FX_ENCODE);
+		const struct plan *p = e.u.encode.in->plan;
+		ck_assert_uint_eq(p->n_txns, want[i]);
+		ck_assert(uuid_eq(p->txns[0].id.u, m[0].begin.txn_id));
+		ck_assert_int_eq(p->txns[0].state, TXN_DB_REJECTED);
+		ck_assert_int_eq(p->txns[0].reject.st, ST_LIMIT);
+		for (size_t k = 1; k < p->n_txns; k++)
+			ck_assert_int_eq(p->txns[k].state, TXN_DB_COMMITTED);
+		if (i < 2)
+			too_big(&b.s, &e);
+	}
+	script_fini(&b.s);
+}
+END_TEST
+
 START_TEST(lost_begin)
 {
 	struct bench b;
@@ -247,6 +309,7 @@ static Suite *suite(void)
 	tcase_add_test(t, dropped_while_staging);
 	tcase_add_test(t, core_goes_in_the_middle);
 	tcase_add_test(t, ordered_ones_keep_their_order);
+	tcase_add_test(t, halved);
 	tcase_add_test(t, lost_begin);
 	suite_add_tcase(s, t);
 	return s;
