@@ -608,6 +608,41 @@ START_TEST(dropped_source_column)
 }
 END_TEST
 
+/* Before it left, the column was promoted: tuples of two lengths cannot stand in one manifest. */
+START_TEST(promoted_and_dropped)
+{
+	ct_close(t);
+	ct_open(t, 3, "\"commit.manifest.min-count-to-merge\":\"2\"");
+	struct plan_txn *x = ct_txn(t, CT_MAIN, RPC_KIND_APPEND);
+	ct_add(t, x, ct_in(t, ct_data(t, "p", 10), 7));
+	(void)commit();
+	ct_edit(t, "\"required\":false,\"type\":\"int\"", "\"required\":false,\"type\":\"long\"");
+	x = ct_txn(t, CT_MAIN, RPC_KIND_APPEND);
+	struct content_file q = ct_in(t, ct_data(t, "q", 10), 8);
+	static const uint8_t eight[8] = {8};
+	q.partition.v[0].b = (struct bytes){eight, 8};
+	ct_add(t, x, q);
+	(void)commit();
+	struct update u = {.kind = UPDATE_SET_CURRENT_SCHEMA, .u.id = 1};
+	ct_apply(t, &u, 1);
+	cache_free(t->cache);
+	t->cache = cache_new(CT_MAX);
+	x = ct_delete(t, CT_MAIN, "p", "1");
+	ct_del(t, x, "q", "2", true);
+	(void)commit();
+	const struct tuple seven = ct_tuple(t, 7);
+	for (int i = 0; i < 2; i++) {
+		const struct ct_state *s = ct_look_ref(t, CT_MAIN);
+		ck_assert_uint_eq(s->list->l.n, 4u + (size_t)i);
+		const struct manifest_entry *e = ct_find(t, s, MANIFEST_DELETES, "p", ENTRY_ADDED);
+		ck_assert(e && tuple_eq(&e->file.partition, &seven));
+		e = ct_find(t, s, MANIFEST_DELETES, "q", ENTRY_ADDED);
+		ck_assert(e && tuple_eq(&e->file.partition, &q.partition));
+		(void)append(i ? "y" : "x", 10);
+	}
+}
+END_TEST
+
 /* ------------------------------------------------------------------ the update */
 
 /* Several lanes of several refs in one metadata file: each ref ends at its last snapshot, and only
@@ -794,6 +829,7 @@ static Suite *suite(void)
 	tcase_add_test(c, vectors_by_spec);
 	tcase_add_test(c, number_on_deletes);
 	tcase_add_test(c, dropped_source_column);
+	tcase_add_test(c, promoted_and_dropped);
 	tcase_add_test(c, lanes_and_refs);
 	tcase_add_test(c, clock_behind);
 	tcase_add_loop_test(c, old_versions, 1, 3);
