@@ -220,6 +220,38 @@ START_TEST(after_upgrade)
 }
 END_TEST
 
+/* The first snapshot of a batch gives the numbers, the second copies the manifest: what a reader
+ * of the first has seen stays. */
+START_TEST(copied_after_upgrade)
+{
+	ct_close(t);
+	ct_open(t, 2, _i ? "\"commit.manifest.min-count-to-merge\":\"2\"" : "");
+	(void)append_ab();
+	ct_upgrade(t);
+	struct strv_pair pair = {STRV("owner"), STRV("me")};
+	(void)ct_delete(t, CT_MAIN, "b", "1");
+	struct plan_txn *x =
+		_i ? ct_append(t, CT_MAIN, "c", C_ROWS) : ct_delete(t, CT_MAIN, "a", "0-124");
+	x->summary = &pair;
+	x->n_summary = 1;
+	if (_i)
+		(void)ct_update(t, CT_MAIN, "b", "2", "d");
+	(void)commit();
+	const struct ct_state *s = ct_look(t, t->plan->lanes[0].snapshot_id);
+	ck_assert_int_eq(ct_row_id(t, s, "a"), 0);
+	ck_assert_int_eq(ct_row_id(t, s, "b"), A_ROWS);
+	s = ct_look_ref(t, CT_MAIN);
+	ck_assert_int_eq(ct_row_id(t, s, "b"), A_ROWS);
+	if (_i == 0)
+		ck_assert_int_eq(
+			ct_find(t, s, MANIFEST_DATA, "a", ENTRY_DELETED)->file.first_row_id, 0);
+	else
+		ck_assert_int_eq(ct_row_id(t, s, "a"), 0);
+	/* Copied or merged, as meant. */
+	ck_assert(ct_find(t, s, MANIFEST_DATA, "b", ENTRY_EXISTING) != NULL);
+}
+END_TEST
+
 /* A vector there: the manifest with the dropped file takes a number and no space. */
 START_TEST(overwrite_after_upgrade)
 {
@@ -816,6 +848,7 @@ static Suite *suite(void)
 	tcase_add_test(c, overwritten);
 	tcase_add_test(c, overwritten_in_part);
 	tcase_add_loop_test(c, after_upgrade, 0, 2);
+	tcase_add_loop_test(c, copied_after_upgrade, 0, 2);
 	tcase_add_test(c, overwrite_after_upgrade);
 	tcase_add_test(c, worked_example);
 	tcase_add_test(c, row_ids_run_out);
