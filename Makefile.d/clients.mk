@@ -53,6 +53,49 @@ $(B)/clients/c/example/worker.o: INCLUDE += -Iclients/c
 
 clients: $(B)/$(FZC_SO) $(B)/libfrazil.a $(B)/clients/worker
 # avro-c is needed by the clients only: without it the daemon is built all the same.
-all: $(shell pkg-config --exists avro-c 2>/dev/null && echo clients)
+FZC_ALL := $(shell pkg-config --exists avro-c 2>/dev/null && echo clients)
+all: $(FZC_ALL)
 
 -include $(B)/clients/c/example/worker.d $(FZC_OBJ:.o=.d) $(FZC_PIC:.o=.d)
+
+CTL_SRC := $(sort $(wildcard clients/ctl/*.c))
+CTL_OBJ = $(patsubst %.c,$(B)/%.o,$(CTL_SRC) proto/base/json.c proto/base/jwrite.c \
+	$(filter-out proto/rpc/%,$(FZC_BASE)))
+
+$(B)/frazilctl: $(CTL_OBJ) $(B)/libfrazil.a
+	$(Q)$(CC) $(CFLAGS_ALL) -o $@ $^ $(FZC_LIBS) -ljansson -lcurl
+
+clients: $(B)/frazilctl
+
+install: $(if $(FZC_ALL),install-clients)
+install-clients: clients
+	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(INCLUDEDIR) \
+		$(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(MANDIR)/man3 \
+		$(DESTDIR)$(PREFIX)/share/bash-completion/completions \
+		$(DESTDIR)$(PREFIX)/share/doc/libfrazil/examples
+	install -m 755 $(B)/frazilctl $(DESTDIR)$(BINDIR)/frazilctl
+	install -m 644 $(B)/$(FZC_SO) $(DESTDIR)$(LIBDIR)/libfrazil.so.$(FZC_VERSION)
+	ln -sf libfrazil.so.$(FZC_VERSION) $(DESTDIR)$(LIBDIR)/$(FZC_SO)
+	ln -sf $(FZC_SO) $(DESTDIR)$(LIBDIR)/libfrazil.so
+	install -m 644 $(B)/libfrazil.a $(DESTDIR)$(LIBDIR)/libfrazil.a
+	install -m 644 clients/c/frazil.h $(DESTDIR)$(INCLUDEDIR)/frazil.h
+	sed -e 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(FZC_VERSION)|' clients/c/libfrazil.pc.in \
+		>$(B)/libfrazil.pc
+	install -m 644 $(B)/libfrazil.pc $(DESTDIR)$(LIBDIR)/pkgconfig/libfrazil.pc
+	install -m 644 docs/frazilctl.1 $(DESTDIR)$(MANDIR)/man1/frazilctl.1
+	install -m 644 docs/frazil.3 $(DESTDIR)$(MANDIR)/man3/frazil.3
+	install -m 644 clients/ctl/frazilctl.bash \
+		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/frazilctl
+	install -m 644 clients/c/example/worker.c \
+		$(DESTDIR)$(PREFIX)/share/doc/libfrazil/examples/worker.c
+
+uninstall: uninstall-clients
+uninstall-clients:
+	rm -f $(DESTDIR)$(BINDIR)/frazilctl $(DESTDIR)$(LIBDIR)/libfrazil.* \
+		$(DESTDIR)$(LIBDIR)/pkgconfig/libfrazil.pc $(DESTDIR)$(INCLUDEDIR)/frazil.h \
+		$(DESTDIR)$(MANDIR)/man1/frazilctl.1 $(DESTDIR)$(MANDIR)/man3/frazil.3 \
+		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/frazilctl
+	rm -rf $(DESTDIR)$(PREFIX)/share/doc/libfrazil
+
+.PHONY: install-clients uninstall-clients
+-include $(CTL_SRC:%.c=$(B)/%.d)

@@ -85,8 +85,8 @@ struct fz_options {
 	const char *address;     /* "host:port", "[v6]:port", "unix:/path" or a path; no default */
 	const char *client_name; /* for the server's log; default "libfrazil/<version>" */
 	int timeout_ms;          /* whole call with all repeats, without its max_wait_ms; 60,000 */
-	int attempt_ms;    /* one attempt, likewise, before the connection counts as dead; 20,000 */
-	int retries;       /* repeats of one call; 20; negative for none */
+	int attempt_ms; /* one attempt, likewise, before the connection counts as dead; 20,000 */
+	int retries; /* repeats of one call; 100, so that the deadline rules; negative for none */
 	size_t max_memory; /* bytes of requests that wait for answers; 256 MiB */
 	size_t max_reply;  /* largest reply, which may take 16 times as much once read; 64 MiB */
 	bool provenance;   /* every deletion states truthfully what became of its rows */

@@ -12,7 +12,7 @@
 
 #define TIMEOUT_MS 60000
 #define ATTEMPT_MS 20000
-#define RETRIES 20
+#define RETRIES 100
 #define MEMORY_BYTES ((size_t)256 << 20)
 #define REPLY_FACTOR 16
 #define HELLO_BYTES ((size_t)64 * 1024)

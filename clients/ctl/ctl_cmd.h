@@ -1,0 +1,32 @@
+/* What frazilctl does, one function a command. Each returns the exit code. */
+#ifndef CLIENTS_CTL_CTL_CMD_H
+#define CLIENTS_CTL_CTL_CMD_H
+
+#include "proto/base/base.h"
+
+enum ctl_exit {
+	CTL_OK = 0,
+	CTL_NO = 1,          /* the answer is no: not ready, halted, not committed */
+	CTL_USAGE = 2,       /* the command line */
+	CTL_UNREACHABLE = 3, /* no daemon answered */
+	CTL_REFUSED = 4      /* the daemon refused, or what was asked for does not exist */
+};
+
+struct ctl {
+	const char *admin; /* "http://127.0.0.1:8183" */
+	const char *rpc;   /* "127.0.0.1:8182" or a socket */
+	int timeout_ms;
+	bool json;
+	bool halted; /* tables: only those that wait for an operator */
+};
+
+int ctl_cmd_status(const struct ctl *c);
+int ctl_cmd_check(const struct ctl *c);
+int ctl_cmd_version(const struct ctl *c);
+int ctl_cmd_txn(const struct ctl *c, const char *id);
+int ctl_cmd_tables(const struct ctl *c);
+/* `which` is a name ("ns.table") or a UUID. */
+int ctl_cmd_table(const struct ctl *c, const char *which);
+int ctl_cmd_resume(const struct ctl *c, const char *which);
+
+#endif

@@ -1,0 +1,230 @@
+"""The C client against the daemon: its example worker appends a file and deletes rows, also when the daemon is
+killed in between; its vectors are read by PyRoaring; its versions are negotiated with a server that exists here only."""
+
+import ctypes
+import os
+import random
+import socket
+import struct
+import subprocess
+import threading
+import time
+
+import pyarrow.parquet as pq
+import pytest
+from pyroaring import BitMap
+
+import frazil
+from frazil import codec, wire
+from support.daemon import binary
+from support.lab import Lab
+
+# Built beside the daemon; FRAZIL_CLIENTS names another build folder.
+BUILD = os.environ.get("FRAZIL_CLIENTS") or os.path.dirname(binary())
+WORKER = os.path.join(BUILD, "clients/worker")
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory):
+    return {"rpc.socket": str(tmp_path_factory.mktemp("s") / "rpc.sock")}
+
+
+@pytest.fixture(scope="module")
+def lab(daemon):
+    lab = Lab(daemon, "cclient")
+    yield lab
+    lab.check()
+
+
+def lines(text):
+    """{first word: rest of its last line}"""
+    return dict(line.split(" ", 1) for line in text.splitlines() if " " in line)
+
+
+def worker(*args, code=0, **kw):
+    got = subprocess.run([WORKER, *map(str, args)], capture_output=True, text=True, timeout=120, **kw)
+    assert got.returncode == code, (args, got.stdout, got.stderr)
+    return lines(got.stdout) if code == 0 else got.stderr
+
+
+def new_file(table, n):
+    """A Parquet file below the table that no one has told the server of."""
+    (f,) = table.files(n)
+    return f, f["path"].replace("file://", "", 1)
+
+
+@pytest.mark.parametrize("transport", ["tcp", "unix"])
+def test_append_then_delete(lab, daemon, transport):
+    table = lab.table("c_" + transport)
+    address = daemon.rpc if transport == "tcp" else daemon.settings["rpc.socket"]
+    f, path = new_file(table, 10)
+    got = worker(address, table.name, "append", path, 10)
+    assert (got["state"], got["inserted"], got["deleted"]) == ("COMMITTED", "10", "0")
+    assert got["file"] == f["path"] + " 0"
+    table.added(f)
+    gone = worker(address, table.name, "delete", table.head(), f["path"], 7, 0, 3, 7)
+    assert (gone["state"], gone["deleted"], gone["lost"]) == ("COMMITTED", "3", f["path"] + " 3")
+    table.deleted(f["path"], [0, 3, 7])
+    again = worker(address, "-", "status", gone["transaction"])
+    assert (again["state"], again["snapshot"], again["deleted"]) == ("COMMITTED", gone["snapshot"], "3")
+
+
+def test_typed_errors(lab, daemon):
+    table = lab.table("c_errors")
+    f, path = new_file(table, 3)
+    said = worker(daemon.rpc, lab.space + ".none", "append", path, 3, code=1)
+    assert "FZ_REFUSED NO_SUCH_TABLE" in said
+    said = worker(daemon.rpc, table.name, "delete", 12345, f["path"], 1, code=1)
+    assert "FZ_REJECTED SNAPSHOT_TOO_OLD" in said or "FZ_REJECTED SNAPSHOT_NOT_ANCESTOR" in said
+    assert "FZ_REFUSED TXN_UNKNOWN" in worker(daemon.rpc, "-", "status", frazil.uuid7(), code=1)
+    worker(daemon.rpc, table.name, "append", path, 3)
+    table.added(f)
+    assert "DUPLICATE_PATH" in worker(daemon.rpc, table.name, "append", path, 3, code=1)
+
+
+@pytest.mark.parametrize("kill", [True, False])
+def test_restart_in_the_middle(lab, daemon, kill):
+    """The daemon goes between Stage and Commit; the worker goes on as if nothing had been."""
+    table = lab.table("c_restart_%d" % kill)
+    f, path = new_file(table, 5)
+    with subprocess.Popen([WORKER, "-p", daemon.rpc, table.name, "append", path, "5"], text=True,
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
+        seen = p.stdout.readline(), p.stdout.readline()
+        assert seen[1] == "staged\n", (seen, p.stderr.read())
+        daemon.kill() if kill else daemon.stop()
+        p.stdin.write("\n")
+        p.stdin.flush()
+        time.sleep(0.3)  # the worker finds nobody
+        daemon.restart()
+        out, err = p.communicate(timeout=120)
+    assert p.returncode == 0, err
+    got = lines(out)
+    assert got["state"] == "COMMITTED" and got["file"] == f["path"] + " 0"
+    table.added(f)
+    again = worker(daemon.rpc, "-", "status", lines(seen[0])["transaction"])
+    assert (again["state"], again["snapshot"]) == ("COMMITTED", got["snapshot"])
+
+
+# ---- vectors
+
+def test_vectors_read_by_another(tmp_path):
+    """A small program of the library's own function, its blobs read container by container by CRoaring."""
+    source = tmp_path / "v.c"
+    source.write_text("""
+#include <frazil.h>
+#include <stdio.h>
+#include <stdlib.h>
+int main(void)
+{
+	static uint64_t v[200000];
+	size_t n = fread(v, sizeof *v, 200000, stdin), size;
+	uint8_t *blob;
+	int64_t cardinality;
+	struct fz_error err;
+	if (fz_vector(v, n, &blob, &size, &cardinality, &err) != FZ_OK)
+		return 1;
+	fwrite(blob, 1, size, stdout);
+	fz_free(blob);
+	return 0;
+}
+""")
+    root = os.path.join(os.path.dirname(__file__), "../..")
+    flags = ["-fsanitize=address,undefined"] if "address" in BUILD else []
+    subprocess.run(["gcc", *flags, "-I" + os.path.join(root, "clients/c"), "-o", tmp_path / "v", source,
+                    os.path.join(BUILD, "libfrazil.a"), "-lavro", "-lcrypto", "-lz"], check=True)
+    dice = random.Random(5)
+    sets = [[], [0], [1, 65535, 65536, 2 ** 32 - 1], list(range(4096)), list(range(4097)),
+            dice.sample(range(2 ** 17), 50000), [k << 32 | p for k in (0, 3, 7) for p in (1, 99999)],
+            dice.sample(range(2 ** 36), 3000)]
+    for positions in sets:
+        dice.shuffle(positions)
+        blob = subprocess.run([tmp_path / "v"], input=struct.pack("<%dQ" % len(positions), *positions),
+                              stdout=subprocess.PIPE, check=True).stdout
+        assert frazil.dv.decode(blob) == sorted(positions)
+        (count,), at, found = struct.unpack_from("<Q", blob, 8), 16, []
+        for _ in range(count):
+            (key,) = struct.unpack_from("<I", blob, at)
+            bits = BitMap.deserialize(blob[at + 4:-4])
+            at += 4 + len(bits.serialize())
+            found += [key << 32 | p for p in bits]
+        assert found == sorted(positions)
+
+
+# ---- versions
+
+class Other:
+    """A server that answers Hello with a version of its choice, if the client offers it."""
+
+    def __init__(self, version):
+        self.version = version
+        self.hellos = []
+        self.sock = socket.socket()
+        self.sock.bind(("127.0.0.1", 0))
+        self.sock.listen()
+        self.address = "127.0.0.1:%d" % self.sock.getsockname()[1]
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            try:
+                conn, _ = self.sock.accept()
+            except OSError:
+                return
+            with conn:
+                reader = wire.Reader()
+                for data in iter(lambda: conn.recv(65536), b""):
+                    for kind, version, request_id, payload in reader.feed(data):
+                        name, record = wire.answer(kind, payload)
+                        self.hellos.append((name, version, record))
+                        reply = {"version": self.version, "server": "other", "daemon_id": bytes(16),
+                                 "max_frame_bytes": 1 << 20, "capabilities": ["new"]}
+                        conn.sendall(wire.frame(codec.messages()[1]["hello_reply"], request_id,
+                                                codec.load("hello_reply").encode(reply)))
+
+
+@pytest.mark.parametrize("version", [0, 2, 255])
+def test_a_server_of_another_version(version):
+    server = Other(version)
+    said = worker(server.address, "-", "status", frazil.uuid7(), code=1)
+    assert "FZ_PROTOCOL UNSUPPORTED" in said
+    (hello,) = server.hellos
+    assert hello[0] == "hello" and hello[1] == 1
+    assert (hello[2]["min_version"], hello[2]["max_version"]) == (1, 1)
+    server.sock.close()
+
+
+@pytest.mark.parametrize("low,high,good", [(1, 2, True), (0, 9, True), (2, 2, False), (2, 1, False), (0, 0, False)])
+def test_the_daemon_chooses_a_common_version(daemon, low, high, good):
+    host, port = daemon.rpc.split(":")
+    with socket.create_connection((host, int(port)), 30) as s:
+        s.sendall(wire.request("hello", 7, {"min_version": low, "max_version": high, "client": "t",
+                                            "capabilities": ["unknown"]}))
+        frames = []
+        reader = wire.Reader()
+        while not frames:
+            data = s.recv(65536)
+            assert data
+            frames += reader.feed(data)
+        name, record = wire.answer(frames[0][0], frames[0][3])
+        if good:
+            assert (name, record["version"]) == ("hello_reply", 1)
+        else:
+            assert (name, record["name"], record["effect"]) == ("error", "UNSUPPORTED", "CLEAN")
+            assert s.recv(1) == b""
+
+
+def test_shared_library(tmp_path):
+    """The shared library stands alone, and shows the public names only."""
+    so = os.path.join(BUILD, "libfrazil.so.0")
+    names = subprocess.run(["nm", "-D", "--defined-only", so], capture_output=True, text=True, check=True).stdout
+    public = {line.split()[-1] for line in names.splitlines()}
+    header = os.path.join(os.path.dirname(__file__), "../../clients/c/frazil.h")
+    with open(header, encoding="utf-8") as f:
+        text = f.read()
+    declared = {w for w in public if w.startswith("fz_")}
+    assert public == declared and {"fz_open", "fz_vector", "fz_start_commit_once"} <= public
+    assert all(name + "(" in text for name in public)
+    if "address" not in BUILD:
+        lib = ctypes.CDLL(so)
+        lib.fz_version.restype = ctypes.c_char_p
+        assert lib.fz_version().decode() in text
