@@ -91,6 +91,16 @@ static void table_line(const struct jval *t)
 	       number_of(t, "queued"), true_of(t, "halted") ? "  HALTED: " : "", STRV_ARG(cause));
 }
 
+/* Whether `which` is the table's UUID, its whole name (warehouse.namespace.table), or the end of
+ * it. */
+static bool is_named(const struct jval *t, const char *which)
+{
+	struct strv name = text_of(t, "name"), w = strv_of(which);
+	if (strv_ieq(text_of(t, "table-uuid"), w) || strv_eq(name, w))
+		return true;
+	return w.n > 0 && name.n > w.n && strv_ends(name, w) && name.p[name.n - w.n - 1] == '.';
+}
+
 /* The tables that `pick` names (all when NULL), printed; how many there were. */
 static size_t show_tables(const struct ctl *c, const struct jval *tables, const char *pick)
 {
@@ -104,8 +114,7 @@ static size_t show_tables(const struct ctl *c, const struct jval *tables, const 
 		const struct jval *t = jval_at(tables, i);
 		if (c->halted && !true_of(t, "halted"))
 			continue;
-		if (pick && !strv_eq(text_of(t, "name"), strv_of(pick)) &&
-		    !strv_ieq(text_of(t, "table-uuid"), strv_of(pick)))
+		if (pick && !is_named(t, pick))
 			continue;
 		found++;
 		if (!c->json) {
@@ -153,11 +162,12 @@ int ctl_cmd_table(const struct ctl *c, const char *which)
 	return code;
 }
 
-/* The UUID of a table by either name. */
+/* The UUID of a table. What names several is refused. */
 static int find_table(const struct ctl *c, const char *which, char ret_id[37])
 {
 	struct answer a;
 	uint8_t id[16];
+	size_t found = 0;
 	int code = CTL_REFUSED;
 	if (fz_id_parse(which, id)) {
 		fz_id_text(id, ret_id);
@@ -165,14 +175,19 @@ static int find_table(const struct ctl *c, const char *which, char ret_id[37])
 	}
 	ask(c, "GET", "/admin/tables", &a);
 	const struct jval *tables = jval_get(a.root, "tables");
-	for (size_t i = 0; i < jval_count(tables) && code != CTL_OK; i++)
-		if (strv_eq(text_of(jval_at(tables, i), "name"), strv_of(which)) &&
+	for (size_t i = 0; i < jval_count(tables); i++)
+		if (is_named(jval_at(tables, i), which) &&
 		    strv_cstr(text_of(jval_at(tables, i), "table-uuid"), ret_id, 37))
-			code = CTL_OK;
+			found++;
 	if (a.status != 200)
 		code = refusal(&a);
-	else if (code != CTL_OK)
+	else if (found == 1)
+		code = CTL_OK;
+	else if (found == 0)
 		fprintf(stderr, "frazilctl: no table in memory is %s\n", which);
+	else
+		fprintf(stderr, "frazilctl: %zu tables are named %s: say more of the name\n", found,
+			which);
 	done(&a);
 	return code;
 }

@@ -25,7 +25,7 @@ int ctl_cmd_check(const struct ctl *c);
 int ctl_cmd_version(const struct ctl *c);
 int ctl_cmd_txn(const struct ctl *c, const char *id);
 int ctl_cmd_tables(const struct ctl *c);
-/* `which` is a name ("ns.table") or a UUID. */
+/* `which` is a UUID, a whole name as the daemon lists it, or the last parts of one. */
 int ctl_cmd_table(const struct ctl *c, const char *which);
 int ctl_cmd_resume(const struct ctl *c, const char *which);
 

@@ -18,7 +18,7 @@ static const char usage_text[] =
 	"1\n"
 	"  tables          tables in memory, with their last batch and queue; --halted: only "
 	"those\n"
-	"  table TABLE     one of them, by name (ns.table) or UUID\n"
+	"  table TABLE     one of them, by UUID, name or the end of its name\n"
 	"  resume TABLE    clear the halt of a table\n"
 	"  version         versions of this program, its library and the daemon\n"
 	"\n"

@@ -41,12 +41,12 @@ def test_tables_and_transactions(lab, daemon, ctl):
         outcome = c.commit_once(table.name, data_files=f)
         table.added(*f)
         (shown,) = json.loads(ctl(0, "--json", "table", table.name))
-        assert shown["name"] == table.name and shown["last-batch"] == outcome.batch_no and not shown["halted"]
+        assert shown["name"] == "main." + table.name and shown["last-batch"] == outcome.batch_no and not shown["halted"]
         assert table.metadata()["table-uuid"] == shown["table-uuid"]
         assert json.loads(ctl(0, "-j", "table", shown["table-uuid"].upper())) == [shown]
         listed = json.loads(ctl(0, "-j", "tables"))
         assert shown in listed and json.loads(ctl(0, "-j", "tables", "--halted")) == []
-        line = next(row for row in ctl(0, "tables").splitlines() if table.name in row)
+        line = next(row for row in ctl(0, "tables").splitlines() if shown["table-uuid"] in row)
         assert line.startswith(shown["table-uuid"]) and "HALTED" not in line
         # Transactions, in a final state and before.
         told = json.loads(ctl(0, "-j", "txn", outcome.txn_id))
@@ -61,6 +61,26 @@ def test_tables_and_transactions(lab, daemon, ctl):
     ctl(4, "table", "ctl.none", said="ctl.none")
     ctl(4, "resume", "ctl.none", said="ctl.none")
     assert json.loads(ctl(0, "-j", "resume", table.name)) == {"table-uuid": shown["table-uuid"], "resumed": True}
+
+
+def test_a_name_of_two_tables(lab, daemon, ctl):
+    lab.rest.want(200, "POST", "/v1/namespaces", {"namespace": ["ctl2"], "properties": {}})
+    pair = [lab.table("twin"), Lab.__new__(Lab)]
+    pair[1].__dict__.update(daemon=daemon, space="ctl2", tables=[])
+    pair[1] = pair[1].table("twin")
+    with frazil.Client(daemon.rpc) as c:
+        for t in pair:
+            f = t.files(1)
+            c.commit_once(t.name, data_files=f)
+            t.added(*f)
+    shown = json.loads(ctl(0, "-j", "table", "twin"))
+    assert {s["table-uuid"] for s in shown} == {t.metadata()["table-uuid"] for t in pair}
+    ctl(4, "resume", "twin", said="2 tables")
+    assert {s["name"] for s in shown} == {"main.ctl.twin", "main.ctl2.twin"}
+    for name in (shown[0]["table-uuid"], shown[1]["name"], "ctl2.twin"):
+        ctl(0, "resume", name)
+    for name in ("win", ".twin", "l.twin", ""):
+        ctl(4, "table", name)
 
 
 def test_health(daemon, ctl):
