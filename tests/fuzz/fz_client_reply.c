@@ -1,5 +1,6 @@
-/* Answers to the C client: the first byte is the message's number. Nothing may leak, although avro-c
- * itself does on malformed data, and what decodes must stay within the memory that was allowed. */
+/* Answers to the C client: the first byte is the message's number. Nothing may leak, although
+ * avro-c itself does on malformed data, and what decodes must stay within the memory that was
+ * allowed. */
 #include "clients/c/fz_decode.h"
 
 #define MEMORY ((size_t)1 << 20)
