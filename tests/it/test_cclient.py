@@ -10,7 +10,6 @@ import subprocess
 import threading
 import time
 
-import pyarrow.parquet as pq
 import pytest
 from pyroaring import BitMap
 
@@ -19,6 +18,7 @@ from frazil import codec, wire
 from support.daemon import binary
 from support.lab import Lab
 
+ROOT = os.path.join(os.path.dirname(__file__), "../..")
 # Built beside the daemon; FRAZIL_CLIENTS names another build folder.
 BUILD = os.environ.get("FRAZIL_CLIENTS") or os.path.dirname(binary())
 WORKER = os.path.join(BUILD, "clients/worker")
@@ -105,12 +105,91 @@ def test_restart_in_the_middle(lab, daemon, kill):
     assert (again["state"], again["snapshot"]) == ("COMMITTED", got["snapshot"])
 
 
+def build(folder, text):
+    """The program of a C source that uses the library of this build."""
+    source = folder / "p.c"
+    source.write_text(text)
+    flags = ["-fsanitize=address,undefined"] if "address" in BUILD else []
+    subprocess.run(["gcc", *flags, "-I" + os.path.join(ROOT, "clients/c"), "-o", folder / "p", source,
+                    os.path.join(BUILD, "libfrazil.a"), "-lavro", "-lcrypto", "-lz"], check=True)
+    return folder / "p"
+
+
+MANY = """
+#include <frazil.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static void done(void *ctx, const struct fz_reply *r)
+{
+	printf("%s %s %lld\\n", (const char *)ctx,
+	       r->status == FZ_OK ? fz_state_name(r->outcome->state) : fz_status_name(r->status),
+	       r->outcome ? (long long)r->outcome->rows_deleted : -1);
+	fflush(stdout);
+}
+
+/* p ADDRESS NAMESPACE TABLE SNAPSHOT DATA-FILE FIRST END: a transaction for each position, eight under way
+ * at once, in a loop that knows nothing but the descriptor. */
+int main(int argc, char **argv)
+{
+	static char ids[1000][37];
+	struct fz_error err;
+	const char *level = argv[argc > 7 ? 2 : 0];
+	struct fz_options o = {.address = argv[1]};
+	struct fz_client *c = fz_open(&o, &err);
+	struct fz_begin b = {.namespace_levels = &level, .n_levels = 1, .table = argv[3], .kind = FZ_DELETE,
+			     .has_read_snapshot = true, .read_snapshot_id = atoll(argv[4])};
+	uint64_t next = strtoull(argv[6], NULL, 10), end = strtoull(argv[7], NULL, 10);
+	while (next < end || fz_pending(c) > 0) {
+		while (next < end && fz_pending(c) < 8) {
+			struct fz_delete d = {.data_file = argv[5], .positions = &next, .n_positions = 1};
+			struct fz_fragment f = {.fragment_id = "0", .deletes = &d, .n_deletes = 1};
+			struct fz_txn *t = fz_txn_new(c, &b, &err);
+			fz_id_text(fz_txn_id(t), ids[next]);
+			if (fz_start_commit_once(t, &f, 1, 0, NULL, 0, done, ids[next], &err) != FZ_OK)
+				return 1;
+			fz_txn_free(t);
+			next++;
+		}
+		struct pollfd p = {.fd = fz_fd(c), .events = POLLIN};
+		poll(&p, 1, -1);
+		fz_process(c);
+	}
+	fz_close(c);
+	return 0;
+}
+"""
+
+
+def test_many_at_once_while_the_daemon_is_killed(lab, daemon, tmp_path):
+    """Six hundred transactions of one event loop, the daemon killed twice meanwhile: each counts once."""
+    table = lab.table("c_many")
+    (f,) = table.files(600)
+    with frazil.Client(daemon.rpc) as c:
+        c.commit_once(table.name, data_files=[f])
+    table.added(f)
+    told = []
+    args = [build(tmp_path, MANY), daemon.rpc, lab.space, "c_many", str(table.head()), f["path"], "0", "600"]
+    with subprocess.Popen(args, text=True, stdout=subprocess.PIPE) as p:
+        for line in p.stdout:
+            told.append(line.split())
+            if len(told) in (30, 200):
+                daemon.restart(kill=True)
+    assert p.returncode == 0
+    assert len(told) == 600 and len({t[0] for t in told}) == 600
+    assert all(t[1:] == ["COMMITTED", "1"] for t in told), [t for t in told if t[1:] != ["COMMITTED", "1"]][:5]
+    table.deleted(f["path"], range(600))
+    with frazil.Client(daemon.rpc) as c:
+        for txn, _, _ in told[::60]:
+            assert c.status(txn).state == "COMMITTED"
+
+
 # ---- vectors
 
 def test_vectors_read_by_another(tmp_path):
     """A small program of the library's own function, its blobs read container by container by CRoaring."""
-    source = tmp_path / "v.c"
-    source.write_text("""
+    program = build(tmp_path, """
 #include <frazil.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -128,17 +207,13 @@ int main(void)
 	return 0;
 }
 """)
-    root = os.path.join(os.path.dirname(__file__), "../..")
-    flags = ["-fsanitize=address,undefined"] if "address" in BUILD else []
-    subprocess.run(["gcc", *flags, "-I" + os.path.join(root, "clients/c"), "-o", tmp_path / "v", source,
-                    os.path.join(BUILD, "libfrazil.a"), "-lavro", "-lcrypto", "-lz"], check=True)
     dice = random.Random(5)
     sets = [[], [0], [1, 65535, 65536, 2 ** 32 - 1], list(range(4096)), list(range(4097)),
             dice.sample(range(2 ** 17), 50000), [k << 32 | p for k in (0, 3, 7) for p in (1, 99999)],
             dice.sample(range(2 ** 36), 3000)]
     for positions in sets:
         dice.shuffle(positions)
-        blob = subprocess.run([tmp_path / "v"], input=struct.pack("<%dQ" % len(positions), *positions),
+        blob = subprocess.run([program], input=struct.pack("<%dQ" % len(positions), *positions),
                               stdout=subprocess.PIPE, check=True).stdout
         assert frazil.dv.decode(blob) == sorted(positions)
         (count,), at, found = struct.unpack_from("<Q", blob, 8), 16, []
@@ -218,7 +293,7 @@ def test_shared_library(tmp_path):
     so = os.path.join(BUILD, "libfrazil.so.0")
     names = subprocess.run(["nm", "-D", "--defined-only", so], capture_output=True, text=True, check=True).stdout
     public = {line.split()[-1] for line in names.splitlines()}
-    header = os.path.join(os.path.dirname(__file__), "../../clients/c/frazil.h")
+    header = os.path.join(ROOT, "clients/c/frazil.h")
     with open(header, encoding="utf-8") as f:
         text = f.read()
     declared = {w for w in public if w.startswith("fz_")}
