@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# setup.sh run|test|interop|bench ...: installs the Debian packages that these targets need and lack.
+# setup.sh run|test|interop|bench|packages ...: installs the Debian packages that these targets need and lack.
 # As root or with a sudo that asks nothing; otherwise prints the command to run and exits 2 before
 # anything is built. Does nothing, and needs no network, where all is there.
 set -eu
@@ -9,9 +9,10 @@ cd "$(dirname "$0")/.."
 run="gcc libc6-dev make pkg-config libmicrohttpd-dev libjansson-dev libroaring-dev zlib1g-dev libssl-dev
 libzstd-dev libsnappy-dev libuv1-dev libpq-dev libcurl4-openssl-dev libsystemd-dev postgresql postgresql-client
 python3 python3-venv ca-certificates curl iproute2"
-test="$run clang libclang-rt-14-dev check libsubunit-dev libavro-dev git"
+test="$run clang libclang-rt-14-dev check libsubunit-dev libavro-dev git systemd"
 interop="$run openjdk-17-jdk-headless maven"
 bench="nginx-light wrk openjdk-17-jdk-headless maven"
+packages="dpkg-dev mmdebstrap buildah uidmap systemd systemd-container"
 
 wanted=
 for part in "${@:-run}"; do
@@ -20,7 +21,8 @@ for part in "${@:-run}"; do
 	test) wanted="$wanted $test" ;;
 	interop) wanted="$wanted $interop" ;;
 	bench) wanted="$wanted $bench" ;;
-	*) die "usage: setup.sh run|test|interop|bench ..." ;;
+	packages) wanted="$wanted $packages" ;;
+	*) die "usage: setup.sh run|test|interop|bench|packages ..." ;;
 	esac
 done
 
@@ -38,6 +40,9 @@ there() {
 	postgresql-client) command -v psql >/dev/null 2>&1 ;;
 	openjdk-17-jdk-headless) ls /usr/lib/jvm/*17*/bin/javac >/dev/null 2>&1 ;;
 	maven) command -v mvn >/dev/null 2>&1 ;;
+	systemd) command -v systemd-analyze >/dev/null 2>&1 ;;
+	systemd-container) command -v systemd-nspawn >/dev/null 2>&1 ;;
+	mmdebstrap | buildah) command -v "$1" >/dev/null 2>&1 ;;
 	iproute2) command -v ss >/dev/null 2>&1 ;;
 	wrk) command -v wrk >/dev/null 2>&1 ;;
 	nginx-light) command -v nginx >/dev/null 2>&1 || [ -x /usr/sbin/nginx ] ;;

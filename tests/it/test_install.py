@@ -143,10 +143,10 @@ def test_units_verify(installed):
                 if os.path.isfile(path) and not os.path.lexists(to):
                     shutil.copy(path, to)
                     brought.append(to)
-        kill = os.path.join(installed, "bin/kill")
-        os.mkdir(os.path.dirname(kill))
-        shutil.copy("/bin/kill", kill)
-        brought.append(kill)
+        shell = os.path.join(installed, "bin/sh")
+        os.mkdir(os.path.dirname(shell))
+        shutil.copy("/bin/sh", shell)
+        brought.append(shell)
         names = [os.path.join("/usr/lib/systemd/system", os.path.basename(p))
                  for p in glob.glob(os.path.join(ROOT, "systemd/*.s*et")) + [os.path.join(ROOT, "systemd/frazild.service")]]
         assert len(names) == 4
