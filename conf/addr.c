@@ -40,7 +40,6 @@ enum status addr_parse(struct strv text, const char *field, struct addr *ret_add
 		in6->sin6_family = AF_INET6;
 		in6->sin6_port = htons(a.port);
 		a.len = sizeof *in6;
-		a.loopback = IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
 	} else {
 		struct sockaddr_in *in = (struct sockaddr_in *)&a.sa;
 		if (inet_pton(AF_INET, name, &in->sin_addr) != 1)
@@ -48,10 +47,24 @@ enum status addr_parse(struct strv text, const char *field, struct addr *ret_add
 		in->sin_family = AF_INET;
 		in->sin_port = htons(a.port);
 		a.len = sizeof *in;
-		a.loopback = ntohl(in->sin_addr.s_addr) >> 24 == 127;
 	}
+	a.loopback = addr_is_loopback(&a.sa);
 	*ret_addr = a;
 	return ST_OK;
+}
+
+bool addr_is_loopback(const struct sockaddr_storage *sa)
+{
+	switch (sa->ss_family) {
+	case AF_UNIX:
+		return true;
+	case AF_INET:
+		return ntohl(((const struct sockaddr_in *)sa)->sin_addr.s_addr) >> 24 == 127;
+	case AF_INET6:
+		return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)sa)->sin6_addr);
+	default:
+		return false;
+	}
 }
 
 void addr_text(const struct sockaddr_storage *sa, char *out)

@@ -19,7 +19,9 @@ struct addr {
 /* "127.0.0.1:8181", "[::1]:8181", "localhost:8181". ILLEGAL_ARGUMENT with the field as given. */
 MUST_CHECK enum status addr_parse(struct strv text, const char *field, struct addr *ret_addr,
 				  struct err *err);
-/* "127.0.0.1:8181"; out holds ADDR_TEXT_MAX bytes. */
+/* Reachable from this machine alone; a unix socket is. */
+bool addr_is_loopback(const struct sockaddr_storage *sa);
+/* "127.0.0.1:8181"; out holds ADDR_TEXT_MAX bytes. Of IP addresses. */
 void addr_text(const struct sockaddr_storage *sa, char *out);
 
 #endif

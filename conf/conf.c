@@ -330,6 +330,19 @@ enum status conf_apply_set(struct conf *c, struct strv assignment, struct err *e
 	return set_value(c, at, trim(strv_sub(assignment, eq + 1, assignment.n)), "--set", err);
 }
 
+enum status conf_check_address(const struct conf *c, const struct sockaddr_storage *sa,
+			       const char *key, struct err *err)
+{
+	char text[ADDR_TEXT_MAX];
+	if (addr_is_loopback(sa) || c->auth_allow_anonymous)
+		return ST_OK;
+	addr_text(sa, text);
+	return err_set(err, ST_ILLEGAL_ARGUMENT, key,
+		       "%s is reachable from other machines and no authentication is "
+		       "configured; auth.allow-anonymous = yes allows it",
+		       text);
+}
+
 static enum status check_listen(const struct conf *c, struct strv text, const char *key,
 				struct err *err)
 {
@@ -339,12 +352,7 @@ static enum status check_listen(const struct conf *c, struct strv text, const ch
 	enum status st = addr_parse(text, key, &a, err);
 	if (st != ST_OK)
 		return st;
-	if (!a.loopback && !c->auth_allow_anonymous)
-		return err_set(err, ST_ILLEGAL_ARGUMENT, key,
-			       "%.*s is reachable from other machines and no authentication is "
-			       "configured; auth.allow-anonymous = yes allows it",
-			       STRV_ARG(text));
-	return ST_OK;
+	return conf_check_address(c, &a.sa, key, err);
 }
 
 /* A warehouse name is the first segment of a path, so it must not look like a route's own. */

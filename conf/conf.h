@@ -4,6 +4,8 @@
 #ifndef CONF_CONF_H
 #define CONF_CONF_H
 
+#include <sys/socket.h>
+
 #include "conf/log.h"
 #include "proto/base/arena.h"
 #include "proto/base/buf.h"
@@ -53,6 +55,9 @@ MUST_CHECK enum status conf_apply_env(struct conf *c, char *const *environ_list,
 MUST_CHECK enum status conf_apply_set(struct conf *c, struct strv assignment, struct err *err);
 /* Rules over several keys: addresses, loopback without authentication, warehouses. */
 MUST_CHECK enum status conf_check(const struct conf *c, struct err *err);
+/* Of one address, also of a socket that was handed over: the rule over loopback. */
+MUST_CHECK enum status conf_check_address(const struct conf *c, const struct sockaddr_storage *sa,
+					  const char *key, struct err *err);
 
 /* On reload: copies the values of COLD keys from old, and appends the names of those that differed
  * to changed, separated by spaces. */

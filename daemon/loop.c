@@ -307,7 +307,9 @@ void loop_fini(struct loop *l)
 	uv_prepare_stop(&l->prepare);
 	uv_check_stop(&l->check);
 	uv_walk(&l->uv, on_walk, l);
-	uv_run(&l->uv, UV_RUN_DEFAULT);
+	/* A loop that was stopped before it ran holds that against the first run. */
+	while (uv_run(&l->uv, UV_RUN_DEFAULT) != 0)
+		;
 	int rc = uv_loop_close(&l->uv);
 	ASSERT(rc == 0);
 	base_free(l->heap);

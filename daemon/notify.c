@@ -1,6 +1,7 @@
 #include "daemon/notify.h"
 
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <systemd/sd-daemon.h>
 
 struct notify {
@@ -67,4 +68,26 @@ int notify_listen_fd(const char *name)
 	}
 	base_free(names);
 	return found;
+}
+
+enum status notify_listen(const struct conf *c, const char *name, int *ret_fd, struct err *err)
+{
+	struct sockaddr_storage sa = {0};
+	socklen_t len = sizeof sa, size = sizeof(int);
+	int type = 0, listening = 0;
+	int fd = notify_listen_fd(name);
+	if (fd >= 0) {
+		if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type != SOCK_STREAM ||
+		    getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &size) != 0 ||
+		    !listening || getsockname(fd, (struct sockaddr *)&sa, &len) != 0)
+			return err_set(err, ST_ILLEGAL_ARGUMENT, name,
+				       "descriptor %d, handed over under this name, is not a "
+				       "listening stream socket",
+				       fd);
+		enum status st = conf_check_address(c, &sa, name, err);
+		if (st != ST_OK)
+			return st;
+	}
+	*ret_fd = fd;
+	return ST_OK;
 }

@@ -10,7 +10,11 @@
 extern const struct app_step notify_step;
 
 void notify_stopping(void);
-/* Descriptors handed over by socket activation under this name (FileDescriptorName=), or -1. */
+/* The descriptor handed over by socket activation under this name (FileDescriptorName=), or -1. */
 int notify_listen_fd(const char *name);
+/* As above. ILLEGAL_ARGUMENT with the name as field when it is no listening stream socket, or at an
+ * address that the configuration would not allow. */
+MUST_CHECK enum status notify_listen(const struct conf *c, const char *name, int *ret_fd,
+				     struct err *err);
 
 #endif

@@ -151,7 +151,6 @@ static enum status front_start(struct app *app, enum route_surface surface, stru
 	bool rest = surface == ROUTE_REST;
 	struct http_options o = {
 		.loop = &app->loop,
-		.own_fd = notify_listen_fd(name),
 		.max_connections = rest ? (int)c->rest_max_connections : ADMIN_CONNECTIONS,
 		.max_body = rest ? (size_t)c->rest_max_body_bytes : ADMIN_BODY,
 		.request_timeout_ms = c->rest_request_timeout_ms,
@@ -160,6 +159,8 @@ static enum status front_start(struct app *app, enum route_surface surface, stru
 	};
 	o.max_bodies = BODIES_FACTOR * o.max_body;
 	enum status st = addr_parse(listen, name, &o.addr, err);
+	if (st == ST_OK)
+		st = notify_listen(c, name, &o.own_fd, err);
 	if (st != ST_OK)
 		return st;
 	struct front *f = base_calloc(1, sizeof *f);

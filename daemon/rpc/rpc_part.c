@@ -57,7 +57,7 @@ enum status rpc_part_start(struct app *app, const struct rpc_sink *sink, struct 
 		.loop = &app->loop,
 		.sink = *sink,
 		.tcp = c->rpc_listen.n > 0,
-		.own_fd = notify_listen_fd("rpc"),
+		.own_fd = -1,
 		.socket = c->rpc_socket.p,
 		.max_frame = (size_t)c->rpc_max_frame_bytes,
 		.max_connections = (int)c->rpc_max_connections,
@@ -66,6 +66,8 @@ enum status rpc_part_start(struct app *app, const struct rpc_sink *sink, struct 
 	};
 	if (o.tcp) {
 		enum status st = addr_parse(c->rpc_listen, "rpc.listen", &o.addr, err);
+		if (st == ST_OK)
+			st = notify_listen(c, "rpc", &o.own_fd, err);
 		if (st != ST_OK)
 			return st;
 	}

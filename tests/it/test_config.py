@@ -1,5 +1,6 @@
-"""Options and configuration of frazild, as a user meets them; no PostgreSQL."""
+"""Options and configuration of frazild, as a user meets them."""
 import os
+import socket
 import subprocess
 from pathlib import Path
 
@@ -83,3 +84,15 @@ def test_foreign_address_needs_a_decision():
 def test_misspelt_environment_is_refused():
     done = run("--check-config", env={"FRAZIL_PG_CONECTIONS": "2"})
     assert done.returncode == 2 and "FRAZIL_PG_CONECTIONS" in done.stderr
+
+
+@pytest.mark.parametrize("key", ["admin.listen", "rest.listen", "rpc.listen"])
+def test_port_in_use_exits_1(tmp_path, conninfo, key):
+    """An address that somebody else holds: a message, and an end in order, whichever step it is."""
+    with socket.create_server(("127.0.0.1", 0)) as held:
+        settings = {"admin.listen": "127.0.0.1:0", "rest.listen": "127.0.0.1:0", "rpc.listen": "127.0.0.1:0",
+                    "pg.conninfo": conninfo, "warehouse.location": "file://%s/w" % tmp_path,
+                    key: "127.0.0.1:%d" % held.getsockname()[1]}
+        done = run(*[a for k, v in settings.items() for a in ("--set", "%s=%s" % (k, v))])
+    assert done.returncode == 1, done.stderr
+    assert "ddress already in use" in done.stderr and "ev=assert" not in done.stderr

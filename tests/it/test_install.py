@@ -253,6 +253,24 @@ def test_sockets_readiness_and_watchdog(tmp_path, conninfo):
             s.close()
 
 
+@pytest.mark.parametrize("wrong, message", [
+    (lambda: socket.create_server(("0.0.0.0", 0)), "auth.allow-anonymous"),
+    (lambda: socket.create_server(("::", 0), family=socket.AF_INET6), "auth.allow-anonymous"),
+    (socket.socket, "not a listening stream socket"),
+    (lambda: socket.socket(type=socket.SOCK_DGRAM), "not a listening stream socket"),
+    (lambda: open("/dev/null"), "not a listening stream socket"),
+])
+@pytest.mark.parametrize("name", ["admin", "rest", "rpc"])
+def test_sockets_obey_the_configuration(tmp_path, conninfo, name, wrong, message):
+    """systemd's units are no way around the rule over addresses."""
+    daemon = Daemon(tmp_path / "d", conninfo, start=False, env={"LISTEN_FDS": "1", "LISTEN_FDNAMES": name})
+    with wrong() as held:
+        done = subprocess.run([sys.executable, "-c", STARTER, str(held.fileno()), *daemon.command()], pass_fds=[held.fileno()],
+                              env=daemon.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=60)
+    assert done.returncode == 1 and message in done.stdout, done.stdout
+
+
 # ---- manual
 
 def test_manual():

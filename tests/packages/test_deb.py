@@ -23,9 +23,8 @@ def root():
     try:
         r.run("sh", "-c", "apt-get update -qq && %s postgresql systemd-sysv dbus curl" % " ".join(debian.APT))
         r.before = r.files()
-        shutil.copy(debian.package(), r.path("root/frazild.deb"))
-        r.before.add("root/frazild.deb")
-        r.run(*debian.APT, "/root/frazild.deb")
+        shutil.copy(debian.package(), r.path("mnt/frazild.deb"))
+        r.run(*debian.APT, "/mnt/frazild.deb")
         os.remove(r.path("usr/sbin/policy-rc.d"))
         r.before.discard("usr/sbin/policy-rc.d")
         r.boot()
@@ -174,7 +173,7 @@ def test_upgrade(root):
     with open(ini, "a") as f:
         f.write("\n# edited\n")
     pid = show(root, "MainPID")
-    root.run("dpkg", "-i", "/root/frazild.deb")
+    root.run("dpkg", "-i", "/mnt/frazild.deb")
     with open(ini) as f:
         assert f.read().endswith("# edited\n")
     assert show(root, "MainPID") not in (pid, "0")
@@ -196,8 +195,8 @@ def test_removed(root):
     # With no tables the folders go too.
     shutil.rmtree(root.path("var/lib/frazil/warehouse/"))
     os.mkdir(root.path("var/lib/frazil/warehouse"))
-    shutil.copy(debian.package(), root.path("root/frazild.deb"))
-    root.run("dpkg", "-i", "/root/frazild.deb")
+    shutil.copy(debian.package(), root.path("mnt/frazild.deb"))
+    root.run("dpkg", "-i", "/mnt/frazild.deb")
     root.run("dpkg", "--purge", "frazild")
     assert not os.path.exists(root.path("var/lib/frazil"))
     assert root.out("systemctl", "list-unit-files", "frazild*", "--no-legend", check=False) == ""
