@@ -73,6 +73,7 @@ def test_runs(root):
     # It was told to be ready only when it is.
     assert rest(root, "GET", "/v1/config")[0] == 200
     ready(root)
+    root.run("frazilctl", "check")
     assert root.out("stat", "-c", "%U:%G", "/proc/" + show(root, "MainPID")) == "frazil:frazil"
     assert root.out("stat", "-c", "%U:%G:%a", "/run/frazil/rpc.sock") == "frazil:frazil:660"
     assert rest(root, "POST", "/v1/namespaces", {"namespace": ["ns"], "properties": {}})[0] == 200
