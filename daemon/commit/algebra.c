@@ -179,6 +179,14 @@ static enum cache_answer check_one(struct plan *p, int ref, struct plan_txn *t,
 		       d->data_file);
 		return CACHE_HAVE;
 	}
+	/* Its snapshot has been expired: then only the record can say that the file stayed. */
+	const struct reflog *log = p->refs[ref].log;
+	if (!read && (reflog_was_emptied(log, d->data_file) || !reflog_knows(log, t->read_snapshot))) {
+		refuse(t, ST_SNAPSHOT_TOO_OLD,
+		       "the read snapshot is gone, and with it whether this is the file that was read",
+		       d->data_file);
+		return CACHE_HAVE;
+	}
 	if (f->n_dvs > 1) {
 		/* Left by a foreign commit. */
 		refuse(t, ST_TABLE_INCONSISTENT, "data file has two vectors", d->data_file);

@@ -235,6 +235,28 @@ START_TEST(path_written_again)
 }
 END_TEST
 
+/* The same when the read snapshot has been expired, so that its sequence number is not known. */
+START_TEST(path_written_again_unseen)
+{
+	int64_t read = ct_head(t, CT_MAIN);
+	(void)ct_delete(t, CT_MAIN, "a", "0-99");
+	ct_commit(t);
+	ct_batch(t);
+	(void)ct_append(t, CT_MAIN, "a", 100);
+	ct_commit(t);
+	struct update u = {.kind = UPDATE_REMOVE_SNAPSHOTS, .u.snapshot_ids = {&read, 1}};
+	ct_apply(t, &u, 1);
+	ck_assert_ptr_null(metadata_snapshot(t->meta, read));
+	ct_batch(t);
+	struct plan_txn *x = ct_delete(t, CT_MAIN, "a", "1");
+	x->read_snapshot = read;
+	struct plan_txn *y = ct_delete(t, CT_MAIN, "a", "2");
+	ct_commit(t);
+	CT_REJECTED(x, ST_SNAPSHOT_TOO_OLD);
+	CT_COMMITTED(y);
+}
+END_TEST
+
 START_TEST(inconsistent)
 {
 	const struct ct_state *s = ct_look_ref(t, CT_MAIN);
@@ -441,6 +463,7 @@ static Suite *suite(void)
 	tcase_add_test(c, file_gone);
 	tcase_add_test(c, emptied_in_this_batch);
 	tcase_add_test(c, path_written_again);
+	tcase_add_test(c, path_written_again_unseen);
 	tcase_add_test(c, inconsistent);
 	tcase_add_test(c, position_range);
 	tcase_add_test(c, all_or_nothing);
