@@ -152,6 +152,38 @@ static bool all_dead(const struct plan *p, int ref, const struct plan_txn *t,
 	return !f->moved || bitmap64_common(f->moved, positions) == 0;
 }
 
+/* The highest sequence number that the read snapshot can have seen: its own, or, when it has been
+ * expired, one below its child's. */
+static bool read_bound(const struct plan *p, int ref, const struct plan_txn *t, int64_t *ret_seq)
+{
+	const struct snapshot *read = metadata_snapshot(p->base, t->read_snapshot);
+	if (read) {
+		*ret_seq = read->sequence_number;
+		return true;
+	}
+	for (const struct snapshot *s = p->refs[ref].head; s; s = metadata_parent(p->base, s))
+		if (s->parent_id == t->read_snapshot) {
+			*ret_seq = s->sequence_number - 1;
+			return true;
+		}
+	return false;
+}
+
+/* A path may have left the ref and been written again: then its positions are other rows. ST_OK,
+ * ST_FILE_GONE, or ST_SNAPSHOT_TOO_OLD when nobody can tell any more. */
+static enum status same_file(const struct plan *p, int ref, const struct plan_txn *t,
+			     const struct plan_file *f)
+{
+	const struct reflog *log = p->refs[ref].log;
+	int64_t bound;
+	if (read_bound(p, ref, t, &bound))
+		return f->data->file_seq != SEQ_UNKNOWN && f->data->file_seq > bound ? ST_FILE_GONE
+										      : ST_OK;
+	return reflog_was_emptied(log, f->path) || !reflog_knows(log, t->read_snapshot)
+		       ? ST_SNAPSHOT_TOO_OLD
+		       : ST_OK;
+}
+
 static enum cache_answer check_one(struct plan *p, int ref, struct plan_txn *t,
 				   struct plan_delete *d, struct cache *c, struct needs *needs,
 				   struct err *err)
@@ -172,18 +204,12 @@ static enum cache_answer check_one(struct plan *p, int ref, struct plan_txn *t,
 		refuse(t, ST_FILE_GONE, "data file is no longer in the ref", d->data_file);
 		return CACHE_HAVE;
 	}
-	/* The path may have left and been written again: not the file that was read. */
-	const struct snapshot *read = metadata_snapshot(p->base, t->read_snapshot);
-	if (read && f->data->file_seq != SEQ_UNKNOWN && f->data->file_seq > read->sequence_number) {
-		refuse(t, ST_FILE_GONE, "another data file has this path since the read snapshot",
-		       d->data_file);
-		return CACHE_HAVE;
-	}
-	/* Its snapshot has been expired: then only the record can say that the file stayed. */
-	const struct reflog *log = p->refs[ref].log;
-	if (!read && (reflog_was_emptied(log, d->data_file) || !reflog_knows(log, t->read_snapshot))) {
-		refuse(t, ST_SNAPSHOT_TOO_OLD,
-		       "the read snapshot is gone, and with it whether this is the file that was read",
+	enum status same = same_file(p, ref, t, f);
+	if (same != ST_OK) {
+		refuse(t, same,
+		       same == ST_FILE_GONE
+			       ? "another data file has this path since the read snapshot"
+			       : "the read snapshot is gone, and with it whether this is the file",
 		       d->data_file);
 		return CACHE_HAVE;
 	}
