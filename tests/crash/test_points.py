@@ -20,11 +20,16 @@ from support import audit
 from support.crowd import SCHEMA, again, rows
 from support.postgres import ROOT
 
-def points():
+# Steps that test_catalog_points.py reaches: tables coming and going, ends, dropped attempts, the cleaner.
+ELSEWHERE = ("table.", "clean.", "txn.end", "batch.unledger")
+
+
+def points(elsewhere=False):
     found = []
     for path in glob.glob(os.path.join(ROOT, "daemon/*/crash.tbl")):
         with open(path, encoding="utf-8") as f:
             found += re.findall(r'^CRASH\(\w+,\s*"([a-z_.-]+)"', f.read(), re.M)
+    found = [p for p in found if p.startswith(ELSEWHERE) == elsewhere]
     assert found, "no crash.tbl with rows"
     return ["%s:%s" % (p, when) for p in found for when in ("before", "after")]
 
@@ -39,8 +44,8 @@ def table(daemon):
 class Supervised:
     """Starts the daemon with a fault, and without one when it has died of it."""
 
-    def __init__(self, daemon, point):
-        self.daemon, self.deaths, self.over = daemon, 0, False
+    def __init__(self, daemon, point, on_death=None):
+        self.daemon, self.deaths, self.over, self.on_death = daemon, 0, False, on_death
         daemon.env = {"FAULT_CRASH": point}
         daemon.restart()
         self.thread = threading.Thread(target=self.watch)
@@ -53,6 +58,8 @@ class Supervised:
                 assert process.returncode == -9, self.daemon.log()[-4000:]
                 self.deaths += 1
                 self.daemon.wait()
+                if self.on_death:
+                    self.on_death()
                 self.daemon.env = {}
                 self.daemon.start()
             time.sleep(0.01)
