@@ -1,11 +1,11 @@
-/* PostgreSQL as the core sees it: rows, guards, row locks, statements that are executed late or
- * whose answer is lost. A statement takes its locks one by one in a fixed order, waits where it
- * must, holds them for a while, and then judges and writes at one instant: while it holds the locks
- * nobody changes what it judges, and plain reads see what is committed. */
-#include "tests/sim/world.h"
+/* What a statement does: every effect judges its guard and writes at one instant, as the semantics in
+ * proto/commit/sqlport.h say. */
+#include "tests/sim/model_pg.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
+
+void (*pg_executed)(struct world *w, const struct flight *fl);
 
 static const char *const kind_names[] = {
 	"recover",      "head_read",  "head_bump",   "queue_read", "batch_look",
@@ -14,212 +14,9 @@ static const char *const kind_names[] = {
 	"table_create", "table_drop", "clean_claim", "clean_done", "horizon",
 };
 
-/* ------------------------------------------------------------------ rows */
-
-void (*pg_executed)(struct world *w, const struct flight *fl);
-
-struct head_row *pg_head(struct world *w, struct table_id table)
+const char *model_kind_name(enum sql_kind kind)
 {
-	for (size_t i = 0; i < w->pg.n_heads; i++)
-		if (uuid_eq(w->pg.heads[i].table.u, table.u))
-			return &w->pg.heads[i];
-	return NULL;
-}
-
-struct m_txn *pg_txn(struct world *w, struct txn_id id)
-{
-	for (size_t i = 0; i < w->pg.n_txns; i++)
-		if (uuid_eq(w->pg.txns[i]->r.txn.u, id.u))
-			return w->pg.txns[i];
-	return NULL;
-}
-
-struct batch_row *pg_batch(struct world *w, struct table_id table, int64_t incarnation,
-			   int64_t batch_no)
-{
-	for (size_t i = 0; i < w->pg.n_batches; i++) {
-		struct batch_row *b = w->pg.batches[i];
-		if (b->batch_no == batch_no && b->incarnation == incarnation &&
-		    uuid_eq(b->table.u, table.u))
-			return b;
-	}
-	return NULL;
-}
-
-static struct batch_row *batch_by_id(struct world *w, struct batch_id id)
-{
-	for (size_t i = 0; i < w->pg.n_batches; i++)
-		if (uuid_eq(w->pg.batches[i]->batch.u, id.u))
-			return w->pg.batches[i];
-	return NULL;
-}
-
-struct m_obj *pg_obj(struct world *w, struct strv path)
-{
-	for (size_t i = w->pg.n_objs; i-- > 0;)
-		if (strv_eq(w->pg.objs[i].path, path))
-			return &w->pg.objs[i];
-	return NULL;
-}
-
-static void obj_remove(struct world *w, struct m_obj *o)
-{
-	*o = w->pg.objs[--w->pg.n_objs];
-}
-
-static void obj_to(struct world *w, struct m_obj *o, enum obj_state to)
-{
-	o->state = to;
-	o->since_ms = world_pg_ms(w);
-}
-
-static void obj_add(struct world *w, struct m_obj o)
-{
-	struct pg *p = &w->pg;
-	o.since_ms = world_pg_ms(w);
-	p->objs = world_grow(w, p->objs, &p->cap_objs, p->n_objs + 1, sizeof *p->objs);
-	p->objs[p->n_objs++] = o;
-}
-
-static struct m_txn *txn_add(struct world *w, const struct txn_row *row)
-{
-	struct pg *p = &w->pg;
-	struct m_txn *t = world_alloc(w, sizeof *t);
-	t->r = *row;
-	t->r.created_pg_ms = world_pg_ms(w);
-	t->r.expires_pg_ms = t->r.created_pg_ms + t->r.ttl_ms;
-	p->txns = world_grow(w, p->txns, &p->cap_txns, p->n_txns + 1, sizeof *p->txns);
-	p->txns[p->n_txns++] = t;
-	return t;
-}
-
-/* ------------------------------------------------------------------ copies of what was sent */
-
-static struct strv *copy_paths(struct world *w, const struct strv *v, size_t n)
-{
-	struct strv *out = world_alloc(w, (n ? n : 1) * sizeof *out);
-	for (size_t i = 0; i < n; i++)
-		out[i] = world_strv(w, v[i]);
-	return out;
-}
-
-static void copy_txn_row(struct world *w, struct txn_row *r)
-{
-	r->ref = world_strv(w, r->ref);
-	r->principal = world_strv(w, r->principal);
-	r->begin = world_copy(w, r->begin);
-	r->seal = world_copy(w, r->seal);
-	r->summary = world_copy(w, r->summary);
-}
-
-static void copy_stage(struct world *w, struct sql_stage_item *s)
-{
-	s->row.fragment_id = world_strv(w, s->row.fragment_id);
-	s->row.payload = world_copy(w, s->row.payload);
-	s->paths = copy_paths(w, s->paths, s->n_paths);
-}
-
-static void copy_batch(struct world *w, struct batch_row *b)
-{
-	void *v = world_alloc(w, (b->n_txns + 1) * sizeof *b->txns);
-	if (b->n_txns)
-		memcpy(v, b->txns, b->n_txns * sizeof *b->txns);
-	b->txns = v;
-	v = world_alloc(w, b->n_txns + 1);
-	if (b->n_txns)
-		memcpy(v, b->txn_states, b->n_txns);
-	b->txn_states = v;
-	v = world_alloc(w, (b->n_snapshots + 1) * sizeof *b->snapshots);
-	if (b->n_snapshots)
-		memcpy(v, b->snapshots, b->n_snapshots * sizeof *b->snapshots);
-	b->snapshots = v;
-	b->outcomes = world_copy(w, b->outcomes);
-	b->metadata_location = world_strv(w, b->metadata_location);
-}
-
-static void copy_effect(struct world *w, struct sql_effect *e)
-{
-	switch (e->kind) {
-	case SQL_TXN_BEGIN: {
-		struct txn_row *r = world_alloc(w, sizeof *r);
-		*r = *e->u.begin;
-		copy_txn_row(w, r);
-		e->u.begin = r;
-		return;
-	}
-	case SQL_TXN_STAGE: {
-		struct sql_stage_item *s = world_alloc(w, sizeof *s);
-		*s = *e->u.stage;
-		copy_stage(w, s);
-		e->u.stage = s;
-		return;
-	}
-	case SQL_TXN_SEAL: {
-		struct sql_seal_item *s = world_alloc(w, sizeof *s);
-		*s = *e->u.seal;
-		s->seal = world_copy(w, s->seal);
-		s->summary = world_copy(w, s->summary);
-		s->losers = copy_paths(w, s->losers, s->n_losers);
-		e->u.seal = s;
-		return;
-	}
-	case SQL_TXN_ONCE: {
-		struct sql_once_item *o = world_alloc(w, sizeof *o);
-		*o = *e->u.once;
-		copy_txn_row(w, &o->row);
-		struct sql_stage_item *v = world_alloc(w, (o->n_stages + 1) * sizeof *v);
-		for (size_t i = 0; i < o->n_stages; i++) {
-			v[i] = o->stages[i];
-			copy_stage(w, &v[i]);
-		}
-		o->stages = v;
-		e->u.once = o;
-		return;
-	}
-	case SQL_TXN_REQUEST: {
-		struct sql_request_item *r = world_alloc(w, sizeof *r);
-		*r = *e->u.request;
-		r->summary = world_copy(w, r->summary);
-		e->u.request = r;
-		return;
-	}
-	case SQL_LEDGER:
-		e->u.ledger.paths = copy_paths(w, e->u.ledger.paths, e->u.ledger.n_paths);
-		return;
-	case SQL_PUBLISH: {
-		struct sql_publish *p = world_alloc(w, sizeof *p);
-		*p = *e->u.publish;
-		copy_batch(w, &p->row);
-		p->objects = copy_paths(w, p->objects, p->n_objects);
-		p->expired_metadata = copy_paths(w, p->expired_metadata, p->n_expired_metadata);
-		e->u.publish = p;
-		return;
-	}
-	case SQL_TABLE_CREATE: {
-		struct sql_table_create *k = world_alloc(w, sizeof *k);
-		*k = *e->u.create;
-		copy_batch(w, &k->row);
-		k->name = world_strv(w, k->name);
-		k->objects = copy_paths(w, k->objects, k->n_objects);
-		e->u.create = k;
-		return;
-	}
-	case SQL_TABLE_DROP:
-		e->u.drop.purge_paths =
-			copy_paths(w, e->u.drop.purge_paths, e->u.drop.n_purge_paths);
-		return;
-	case SQL_CLEAN_DONE: {
-		struct sql_clean_done *k = world_alloc(w, sizeof *k);
-		*k = *e->u.clean_done;
-		k->deleted = copy_paths(w, k->deleted, k->n_deleted);
-		k->live = copy_paths(w, k->live, k->n_live);
-		k->unsure = copy_paths(w, k->unsure, k->n_unsure);
-		e->u.clean_done = k;
-		return;
-	}
-	default:
-		return;
-	}
+	return kind_names[kind];
 }
 
 /* ------------------------------------------------------------------ transactions */
@@ -230,11 +27,11 @@ static void result_row(struct sql_item_result *it, const struct m_txn *t)
 	it->row = t->r;
 }
 
-static void queue_staged(struct world *w, struct txn_id id)
+void model_queue_staged(struct world *w, struct txn_id id)
 {
 	for (size_t i = 0; i < w->pg.n_objs; i++)
 		if (w->pg.objs[i].state == OBJ_STAGED && uuid_eq(w->pg.objs[i].owner, id.u))
-			obj_to(w, &w->pg.objs[i], OBJ_QUEUED);
+			rows_obj_to(w, &w->pg.objs[i], OBJ_QUEUED);
 }
 
 static void extend(struct world *w, struct m_txn *t)
@@ -268,7 +65,7 @@ static struct m_txn *begin_row(struct world *w, const struct txn_row *r, struct 
 		return NULL;
 	}
 	*ret_fresh = true;
-	return txn_add(w, r);
+	return rows_txn_add(w, r);
 }
 
 static void do_begin(struct world *w, const struct txn_row *r, struct sql_item_result *it)
@@ -304,8 +101,8 @@ static bool stage_paths(struct world *w, struct m_txn *t, const struct sql_stage
 	for (size_t i = 0; i < s->n_paths; i++) {
 		struct m_obj *o = pg_obj(w, s->paths[i]);
 		if (o)
-			obj_remove(w, o);
-		obj_add(w, (struct m_obj){.path = s->paths[i],
+			rows_obj_remove(w, o);
+		rows_obj_add(w, (struct m_obj){.path = s->paths[i],
 					  .table = t->r.table,
 					  .owner = t->r.txn.u,
 					  .state = OBJ_STAGED});
@@ -373,7 +170,7 @@ static void do_seal(struct world *w, const struct sql_seal_item *s, struct sql_i
 		for (size_t i = 0; i < s->n_losers; i++) {
 			struct m_obj *o = pg_obj(w, s->losers[i]);
 			if (o && o->state == OBJ_STAGED && uuid_eq(o->owner, s->txn.u))
-				obj_to(w, o, OBJ_QUEUED);
+				rows_obj_to(w, o, OBJ_QUEUED);
 		}
 	}
 	result_row(it, t);
@@ -404,7 +201,7 @@ static void do_once(struct world *w, const struct sql_once_item *o, struct sql_i
 			for (size_t k = w->pg.n_objs; fresh && k-- > 0;)
 				if (w->pg.objs[k].state == OBJ_STAGED &&
 				    uuid_eq(w->pg.objs[k].owner, t->r.txn.u))
-					obj_remove(w, &w->pg.objs[k]);
+					rows_obj_remove(w, &w->pg.objs[k]);
 			if (fresh)
 				w->pg.n_txns--;
 			else
@@ -450,7 +247,7 @@ static void do_end(struct world *w, const struct sql_end_item *e, struct sql_ite
 	if (t->r.state == TXN_DB_OPEN &&
 	    (e->to == TXN_DB_ABORTED || t->r.expires_pg_ms <= world_pg_ms(w))) {
 		t->r.state = e->to;
-		queue_staged(w, e->txn);
+		model_queue_staged(w, e->txn);
 	}
 	if (t->r.state != e->to)
 		it->st = ST_TXN_STATE;
@@ -509,10 +306,10 @@ static bool settle(struct world *w, struct batch_id batch, const struct strv *ob
 			return false;
 	}
 	for (size_t i = 0; i < n; i++)
-		obj_remove(w, pg_obj(w, objects[i]));
+		rows_obj_remove(w, pg_obj(w, objects[i]));
 	for (size_t i = 0; i < w->pg.n_objs; i++)
 		if (w->pg.objs[i].state == OBJ_LEDGER && uuid_eq(w->pg.objs[i].owner, batch.u))
-			obj_to(w, &w->pg.objs[i], OBJ_QUEUED);
+			rows_obj_to(w, &w->pg.objs[i], OBJ_QUEUED);
 	return true;
 }
 
@@ -534,7 +331,7 @@ static void do_publish(struct world *w, const struct sql_publish *p, struct sql_
 	if (!guard(w, p, h))
 		return;
 	if (pg_batch(w, p->row.table, p->row.incarnation, p->row.batch_no) ||
-	    batch_by_id(w, p->row.batch)) {
+	    rows_batch_by_id(w, p->row.batch)) {
 		if (!MUTANT("guard-version"))
 			world_fail(w, "batch number %" PRId64 " is used twice", p->row.batch_no);
 		return;
@@ -556,18 +353,18 @@ static void do_publish(struct world *w, const struct sql_publish *p, struct sql_
 		t->r.batch_no = p->row.batch_no;
 		t->batch_incarnation = p->row.incarnation;
 		if (t->r.state != TXN_DB_COMMITTED) {
-			queue_staged(w, t->r.txn);
+			model_queue_staged(w, t->r.txn);
 			continue;
 		}
 		for (size_t k = w->pg.n_objs; k-- > 0;)
 			if (w->pg.objs[k].state == OBJ_STAGED &&
 			    uuid_eq(w->pg.objs[k].owner, t->r.txn.u))
-				obj_remove(w, &w->pg.objs[k]);
+				rows_obj_remove(w, &w->pg.objs[k]);
 	}
 	batch_add(w, &p->row);
 	for (size_t i = 0; i < p->n_expired_metadata; i++)
 		if (!pg_obj(w, p->expired_metadata[i]))
-			obj_add(w, (struct m_obj){.path = p->expired_metadata[i],
+			rows_obj_add(w, (struct m_obj){.path = p->expired_metadata[i],
 						  .table = p->row.table,
 						  .state = OBJ_QUEUED});
 	r->verdict = SQL_APPLIED;
@@ -581,7 +378,7 @@ static void do_ledger(struct world *w, const struct sql_ledger *l, bool late, st
 	if (l->epoch >= 0 && (!h || h->incarnation != l->incarnation || h->epoch != l->epoch))
 		return;
 	/* A statement that was lost and repeated comes after the publish. */
-	if (batch_by_id(w, l->batch)) {
+	if (rows_batch_by_id(w, l->batch)) {
 		err_set(&r->err, ST_INTERNAL, "", "the batch is published");
 		return;
 	}
@@ -594,7 +391,7 @@ static void do_ledger(struct world *w, const struct sql_ledger *l, bool late, st
 	}
 	for (size_t i = 0; i < l->n_paths; i++)
 		if (!pg_obj(w, l->paths[i]))
-			obj_add(w, (struct m_obj){.path = l->paths[i],
+			rows_obj_add(w, (struct m_obj){.path = l->paths[i],
 						  .table = l->table,
 						  .owner = l->batch.u,
 						  .epoch = l->epoch,
@@ -606,12 +403,12 @@ static void do_ledger(struct world *w, const struct sql_ledger *l, bool late, st
 static void do_unledger(struct world *w, const struct sql_unledger *u, struct sql_result *r)
 {
 	r->verdict = SQL_REFUSED;
-	if (batch_by_id(w, u->batch))
+	if (rows_batch_by_id(w, u->batch))
 		return;
 	for (size_t i = 0; i < w->pg.n_objs; i++) {
 		struct m_obj *o = &w->pg.objs[i];
 		if (o->state == OBJ_LEDGER && uuid_eq(o->owner, u->batch.u) && o->epoch <= u->epoch)
-			obj_to(w, o, OBJ_QUEUED);
+			rows_obj_to(w, o, OBJ_QUEUED);
 	}
 	r->verdict = SQL_APPLIED;
 }
@@ -638,13 +435,13 @@ static void end_table(struct world *w, struct table_id table)
 		struct m_txn *t = p->txns[i];
 		if (uuid_eq(t->r.table.u, table.u) && t->r.state <= TXN_DB_SEALED) {
 			t->r.state = TXN_DB_ABORTED;
-			queue_staged(w, t->r.txn);
+			model_queue_staged(w, t->r.txn);
 		}
 	}
 	for (size_t i = 0; i < p->n_objs; i++)
 		if (uuid_eq(p->objs[i].table.u, table.u) && p->objs[i].state == OBJ_LEDGER &&
 		    p->objs[i].epoch >= 0)
-			obj_to(w, &p->objs[i], OBJ_QUEUED);
+			rows_obj_to(w, &p->objs[i], OBJ_QUEUED);
 	for (size_t i = p->n_heads; i-- > 0;)
 		if (uuid_eq(p->heads[i].table.u, table.u))
 			p->heads[i] = p->heads[--p->n_heads];
@@ -662,7 +459,7 @@ static void do_drop(struct world *w, const struct sql_table_drop *d, struct sql_
 	end_table(w, d->table);
 	for (size_t i = 0; i < d->n_purge_paths; i++)
 		if (!pg_obj(w, d->purge_paths[i]))
-			obj_add(w, (struct m_obj){.path = d->purge_paths[i],
+			rows_obj_add(w, (struct m_obj){.path = d->purge_paths[i],
 						  .table = d->table,
 						  .state = OBJ_QUEUED});
 	r->verdict = SQL_APPLIED;
@@ -672,7 +469,7 @@ static void do_create(struct world *w, const struct sql_table_create *k, struct 
 {
 	struct pg *p = &w->pg;
 	const struct m_tab *named = NULL;
-	if (batch_by_id(w, k->row.batch)) {
+	if (rows_batch_by_id(w, k->row.batch)) {
 		r->created = SQL_CREATE_EXISTS;
 		return;
 	}
@@ -758,12 +555,12 @@ static void do_claim(struct world *w, const struct sql_clean_claim *k, struct sq
 		if (!mine)
 			continue;
 		if (left_over(w, o, k->grace_ms))
-			obj_to(w, o, OBJ_QUEUED);
+			rows_obj_to(w, o, OBJ_QUEUED);
 		bool due = (o->state == OBJ_QUEUED && o->since_ms <= now - k->grace_ms) ||
 			   (o->state == OBJ_CLAIMED && o->since_ms <= now - k->tombstone_ms);
 		if (!due || r->n_paths >= (size_t)k->max)
 			continue;
-		obj_to(w, o, OBJ_CLAIMED);
+		rows_obj_to(w, o, OBJ_CLAIMED);
 		v[r->n_paths++] = o->path;
 	}
 	r->paths = v;
@@ -774,7 +571,7 @@ static void claimed_gone(struct world *w, const struct strv *v, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		struct m_obj *o = pg_obj(w, v[i]);
 		if (o && o->state == OBJ_CLAIMED)
-			obj_remove(w, o);
+			rows_obj_remove(w, o);
 	}
 }
 
@@ -785,13 +582,13 @@ static void do_cleaned(struct world *w, const struct sql_clean_done *k)
 	for (size_t i = 0; i < k->n_unsure; i++) {
 		struct m_obj *o = pg_obj(w, k->unsure[i]);
 		if (o && o->state == OBJ_CLAIMED)
-			obj_to(w, o, OBJ_CLAIMED);
+			rows_obj_to(w, o, OBJ_CLAIMED);
 	}
 }
 
 /* ------------------------------------------------------------------ statements */
 
-static void execute(struct world *w, struct flight *fl)
+void model_execute(struct world *w, struct flight *fl)
 {
 	const struct sql_effect *e = &fl->e.u.sql;
 	struct sql_result *r = &fl->res;
@@ -816,7 +613,7 @@ static void execute(struct world *w, struct flight *fl)
 		do_queue_read(w, e->u.table, r);
 		break;
 	case SQL_BATCH_LOOK:
-		r->batch = batch_by_id(w, e->u.look.batch);
+		r->batch = rows_batch_by_id(w, e->u.look.batch);
 		r->found = r->batch != NULL;
 		break;
 	case SQL_TXN_BEGIN:
@@ -871,264 +668,8 @@ static void execute(struct world *w, struct flight *fl)
 	}
 	r->pg_ms = world_pg_ms(w);
 	world_trace(w, "sql %s executed: verdict %d st %d found %d created %d err %d",
-		    kind_names[e->kind], (int)r->verdict, (int)r->item.st, r->found,
+		    model_kind_name(e->kind), (int)r->verdict, (int)r->item.st, r->found,
 		    (int)r->created, (int)r->err.st);
 	if (pg_executed)
 		pg_executed(w, fl);
-}
-
-/* ------------------------------------------------------------------ locks */
-
-static struct m_lock *lock_of(struct world *w, struct uuid key)
-{
-	struct pg *p = &w->pg;
-	for (size_t i = 0; i < p->n_locks; i++)
-		if (uuid_eq(p->locks[i].key, key))
-			return &p->locks[i];
-	p->locks = world_grow(w, p->locks, &p->cap_locks, p->n_locks + 1, sizeof *p->locks);
-	p->locks[p->n_locks] = (struct m_lock){.key = key};
-	return &p->locks[p->n_locks++];
-}
-
-static void commit(struct world *w, void *arg);
-
-static void acquire(struct world *w, struct flight *fl)
-{
-	while (fl->n_held < fl->n_locks) {
-		struct m_lock *l = lock_of(w, fl->locks[fl->n_held]);
-		if (l->holder) {
-			if (l->last)
-				l->last->lock_next = fl;
-			else
-				l->first = fl;
-			l->last = fl;
-			fl->lock_next = NULL;
-			return;
-		}
-		l->holder = fl;
-		fl->n_held++;
-	}
-	int64_t hold = fl->n_locks ? world_latency(w, w->conf.sql_us / 2 + 1) : 0;
-	/* A late COMMIT: it has its locks for a long time. */
-	if (fl->n_locks && fl->fate == FATE_LATE)
-		hold += world_below(w, world_chance(w, 500) ? 100000 : 2000000);
-	world_at(w, hold, commit, fl);
-}
-
-static void release(struct world *w, struct flight *fl)
-{
-	size_t n = fl->n_held;
-	fl->n_held = 0;
-	for (size_t i = 0; i < n; i++) {
-		struct m_lock *l = lock_of(w, fl->locks[i]);
-		l->holder = NULL;
-		struct flight *next = l->first;
-		if (!next)
-			continue;
-		l->first = next->lock_next;
-		if (!l->first)
-			l->last = NULL;
-		acquire(w, next);
-	}
-}
-
-static void answer(struct world *w, void *arg)
-{
-	struct flight *fl = arg;
-	struct event ev = {.u.done.sql = &fl->res};
-	world_complete(w, fl, &ev);
-}
-
-static void commit(struct world *w, void *arg)
-{
-	struct flight *fl = arg;
-	execute(w, fl);
-	release(w, fl);
-	if (!fl->completed && (fl->fate == FATE_OK))
-		world_at(w, world_latency(w, w->conf.sql_us / 4 + 1), answer, fl);
-}
-
-static void arrive(struct world *w, void *arg)
-{
-	struct flight *fl = arg;
-	if (fl->completed && fl->fate == FATE_LOST_BEFORE)
-		return; /* went down with its daemon */
-	if (fl->orphaned) {
-		fl->orphaned = false;
-		world_at(w, world_below(w, 2000000), arrive, fl);
-		return;
-	}
-	acquire(w, fl);
-}
-
-static int by_uuid(const void *a, const void *b)
-{
-	return uuid_cmp(*(const struct uuid *)a, *(const struct uuid *)b);
-}
-
-static void find_locks(struct world *w, struct flight *fl)
-{
-	const struct sql_effect *e = &fl->e.u.sql;
-	size_t n = e->kind == SQL_PUBLISH ? e->u.publish->row.n_txns : 0;
-	fl->locks = world_alloc(w, (n + 1) * sizeof *fl->locks);
-	switch (e->kind) {
-	case SQL_HEAD_BUMP:
-		fl->locks[fl->n_locks++] = e->u.bump.table.u;
-		return;
-	case SQL_LEDGER:
-		if (e->u.ledger.epoch >= 0)
-			fl->locks[fl->n_locks++] = e->u.ledger.table.u;
-		return;
-	case SQL_UNLEDGER:
-		fl->locks[fl->n_locks++] = e->u.unledger.table.u;
-		return;
-	case SQL_TABLE_DROP:
-		fl->locks[fl->n_locks++] = e->u.drop.table.u;
-		return;
-	case SQL_TXN_BEGIN:
-		fl->locks[fl->n_locks++] = e->u.begin->txn.u;
-		return;
-	case SQL_TXN_STAGE:
-		fl->locks[fl->n_locks++] = e->u.stage->row.txn.u;
-		return;
-	case SQL_TXN_SEAL:
-		fl->locks[fl->n_locks++] = e->u.seal->txn.u;
-		return;
-	case SQL_TXN_ONCE:
-		fl->locks[fl->n_locks++] = e->u.once->row.txn.u;
-		return;
-	case SQL_TXN_REQUEST:
-		fl->locks[fl->n_locks++] = e->u.request->txn.u;
-		return;
-	case SQL_TXN_END:
-		fl->locks[fl->n_locks++] = e->u.end.txn.u;
-		return;
-	case SQL_PUBLISH:
-		fl->locks[fl->n_locks++] = e->u.publish->row.table.u;
-		for (size_t i = 0; i < n; i++)
-			fl->locks[fl->n_locks++] = e->u.publish->row.txns[i].u;
-		/* The head first, then the transactions in key order. */
-		qsort(fl->locks + 1, n, sizeof *fl->locks, by_uuid);
-		return;
-	default:
-		return;
-	}
-}
-
-static void fail_reply(struct world *w, void *arg)
-{
-	struct flight *fl = arg;
-	struct sql_result r = {.kind = fl->e.u.sql.kind, .pg_ms = 0};
-	r.sent = fl->fate != FATE_UNSENT;
-	r.lost = fl->fate >= FATE_LOST_BEFORE;
-	if (fl->fate == FATE_ERROR)
-		err_set(&r.err, ST_UNAVAILABLE, "", "the server answered with an error");
-	if (fl->fate == FATE_UNSENT)
-		err_set(&r.err, ST_UNAVAILABLE, "", "no connection");
-	world_trace(w, "sql %s fate %d", kind_names[r.kind], (int)fl->fate);
-	struct event ev = {.u.done.sql = &r};
-	world_complete(w, fl, &ev);
-}
-
-static enum fate draw_fate(struct world *w)
-{
-	const struct faults *f = &w->conf.f;
-	if (world_fault(w, f->sql_unsent))
-		return FATE_UNSENT;
-	if (world_fault(w, f->sql_error))
-		return FATE_ERROR;
-	if (world_fault(w, f->sql_lost_before))
-		return FATE_LOST_BEFORE;
-	if (world_fault(w, f->sql_lost_after))
-		return FATE_LOST_AFTER;
-	if (world_fault(w, f->sql_late))
-		return FATE_LATE;
-	return FATE_OK;
-}
-
-void pg_submit(struct world *w, struct flight *fl)
-{
-	copy_effect(w, &fl->e.u.sql);
-	fl->fate = draw_fate(w);
-	find_locks(w, fl);
-	int64_t travel = world_latency(w, w->conf.sql_us);
-	bool executes = fl->fate == FATE_OK || fl->fate >= FATE_LOST_AFTER;
-	if (fl->fate == FATE_LATE && world_chance(w, 500))
-		world_at(w, travel + world_below(w, world_chance(w, 500) ? 100000 : 2000000), arrive,
-			 fl);
-	else if (executes)
-		world_at(w, travel, arrive, fl);
-	if (fl->fate != FATE_OK)
-		world_at(w, world_latency(w, w->conf.sql_us * 2), fail_reply, fl);
-}
-
-void pg_orphan(struct world *w, struct flight *fl)
-{
-	/* What has not arrived yet arrives late, or never. */
-	if (fl->executed || fl->fate != FATE_OK)
-		return;
-	int dice = world_below(w, 3);
-	if (fl->n_held == 0 && dice == 0)
-		fl->fate = FATE_LOST_BEFORE;
-	else if (dice == 1)
-		fl->orphaned = true;
-}
-
-/* ------------------------------------------------------------------ somebody else's SQL */
-
-static void abort_one(struct world *w)
-{
-	struct pg *p = &w->pg;
-	for (size_t i = p->n_txns; i-- > 0;) {
-		struct m_txn *t = p->txns[i];
-		if (t->r.state != TXN_DB_SEALED || lock_of(w, t->r.txn.u)->holder)
-			continue;
-		t->r.state = TXN_DB_ABORTED;
-		queue_staged(w, t->r.txn);
-		oracle_ended(w, t->r.txn);
-		world_trace(w, "outside: a sealed transaction is aborted");
-		return;
-	}
-}
-
-/* What no daemon does: a version from outside, a sealed transaction ended, another holder. */
-static void outside(struct world *w, void *arg)
-{
-	(void)arg;
-	struct pg *p = &w->pg;
-	if (w->calm)
-		return;
-	world_at(w, 200000 + world_below(w, 800000), outside, NULL);
-	if (p->n_heads == 0)
-		return;
-	struct head_row *h = &p->heads[world_below(w, (int)p->n_heads)];
-	if (lock_of(w, h->table.u)->holder)
-		return; /* it would wait for the row */
-	switch (world_below(w, 3)) {
-	case 0: {
-		struct object *o = store_find(w, h->metadata_location);
-		struct strv path = world_printf(w, "%.*s-%d.metadata.json",
-						STRV_ARG(h->metadata_location), (int)h->version);
-		store_put(w, path, o->data, 0);
-		h->metadata_location = path;
-		h->version++;
-		oracle_moved(w, h->table);
-		world_trace(w, "outside: another version");
-		return;
-	}
-	case 1:
-		abort_one(w);
-		return;
-	default:
-		h->epoch++;
-		h->holder = (struct daemon_id){0};
-		world_trace(w, "outside: another epoch");
-	}
-}
-
-void pg_init(struct world *w)
-{
-	if (w->conf.outside)
-		world_at(w, 500000, outside, NULL);
-	world_bytes(w, w->pg.secret.b, sizeof w->pg.secret.b);
 }
