@@ -76,6 +76,15 @@ void stage_reply(struct core *c, struct request *r, struct strv id, int32_t atte
 	request_rpc(c, r, out);
 }
 
+/* Refused because the row has moved on: memory follows it. */
+static void item_refused(struct core *c, struct request *r, struct txn *x,
+			 const struct sql_item_result *item)
+{
+	stage_item_error(c, r, item);
+	if (item->has_row && item->row.state != TXN_DB_OPEN)
+		txn_reread(c, x);
+}
+
 static void staged(struct core *c, void *ctx, const struct event *ev)
 {
 	struct request *r = ctx;
@@ -84,9 +93,7 @@ static void staged(struct core *c, void *ctx, const struct event *ev)
 	if (x && stage_settled(c, r, q)) {
 		txn_renew(x, &q->item);
 		if (q->item.st != ST_OK) {
-			stage_item_error(c, r, &q->item);
-			if (q->item.has_row && q->item.row.state != TXN_DB_OPEN)
-				txn_reread(c, x);
+			item_refused(c, r, x, &q->item);
 		} else {
 			r->frag->durable = true;
 			renewed(x, &q->item);
@@ -237,9 +244,7 @@ static void sealed(struct core *c, void *ctx, const struct event *ev)
 	if (x && stage_settled(c, r, q)) {
 		txn_renew(x, &q->item);
 		if (q->item.st != ST_OK) {
-			stage_item_error(c, r, &q->item);
-			if (q->item.has_row && q->item.row.state != TXN_DB_OPEN)
-				txn_reread(c, x);
+			item_refused(c, r, x, &q->item);
 		} else {
 			x->verified = true;
 			renewed(x, &q->item);

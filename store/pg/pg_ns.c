@@ -200,21 +200,11 @@ static void list_done(struct pgcat_call *call, const struct pgres *res, struct e
 	struct arena arena;
 	arena_init(&arena, RESULT_BYTES_MAX);
 	if (err->st == ST_OK) {
-		size_t rows = pgres_rows(res);
-		struct strv *v = arena_calloc(&arena, rows + 1, sizeof *v);
-		struct pgrow r = {.res = res};
-		for (; v && r.row < rows; r.row++)
-			if (!pgrow_null(&r, 0))
-				v[ret.n_names++] = pgrow_text(&r, 0);
-		ret.names = v;
-		ret.more = ret.n_names > call->limit;
-		if (ret.more)
-			ret.n_names = call->limit;
-		if (!v || r.bad)
+		if (!pgcat_names(res, call->limit, &arena, &ret.names, &ret.n_names, &ret.more))
 			undecodable(&ret);
-		else if (rows == 0 && call->name[0])
+		else if (pgres_rows(res) == 0 && call->name[0])
 			no_namespace(&ret.err, call->name);
-		else if (rows == 0)
+		else if (pgres_rows(res) == 0)
 			err_set(&ret.err, ST_NO_SUCH_WAREHOUSE, "warehouse",
 				"Warehouse does not exist");
 	}

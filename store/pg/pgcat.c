@@ -170,3 +170,20 @@ const struct strv *pgcat_texts(struct pgrow *r, int col, struct arena *arena, si
 	*ret_n = a.n;
 	return v;
 }
+
+bool pgcat_names(const struct pgres *res, size_t limit, struct arena *a,
+		 const struct strv **ret_names, size_t *ret_n, bool *ret_more)
+{
+	size_t rows = pgres_rows(res), n = 0;
+	struct strv *v = arena_calloc(a, rows + 1, sizeof *v);
+	struct pgrow r = {.res = res};
+	for (; v && r.row < rows; r.row++)
+		if (!pgrow_null(&r, 0))
+			v[n++] = pgrow_text(&r, 0);
+	if (!v || r.bad)
+		return false;
+	*ret_names = v;
+	*ret_more = n > limit;
+	*ret_n = n > limit ? limit : n;
+	return true;
+}

@@ -58,6 +58,11 @@ void pgcat_dotted(char *out, size_t cap, struct pg_path path, const struct strv 
 /* A text[] column; NULL when it does not decode. */
 const struct strv *pgcat_texts(struct pgrow *r, int col, struct arena *arena, size_t *ret_n);
 
+/* A page of names: column 0 of each row that is not null, at most limit of them, and whether there
+ * were more. false when they do not decode. */
+MUST_CHECK bool pgcat_names(const struct pgres *res, size_t limit, struct arena *a,
+			    const struct strv **ret_names, size_t *ret_n, bool *ret_more);
+
 /* The resolve queue, kept for pg_tabular. */
 struct pgcat_resolves {
 	struct list calls;
