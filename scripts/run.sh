@@ -10,12 +10,15 @@ cd "$(dirname "$0")/.."
 rest=${FRAZIL_REST_LISTEN:-127.0.0.1:8181}
 rpc=${FRAZIL_RPC_LISTEN:-127.0.0.1:8182}
 admin=${FRAZIL_ADMIN_LISTEN:-127.0.0.1:8183}
+
+# Before the data root is chosen: where root runs this, the choice asks what the user postgres, whom
+# the set-up brings, can enter.
+scripts/setup.sh run
 root=$(data_root)
 warehouse=$root/warehouse
 log=$root/frazild.log
 pidfile=$root/frazild.pid
 
-scripts/setup.sh run
 make --no-print-directory -j"$(nproc)" all
 env=$(scripts/venv.sh scripts/requirements-run.txt)
 

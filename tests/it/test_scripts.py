@@ -117,6 +117,18 @@ def test_given_data_root(clone):
             assert run(folder, "scripts/pg.sh", "start", env={**ENV, "FRAZIL_VAR": bad}).returncode == 2
 
 
+def test_set_up_comes_before_the_data_root(clone):
+    """The choice of the data root asks what the user postgres can enter: chosen before the set-up made
+    that user, the first run put its data where no later run looked."""
+    folder = clone("order")
+    with open(os.path.join(folder, "scripts/setup.sh"), "w") as f:
+        f.write("#!/bin/sh\ntest ! -e var && test ! -L var && echo FIRST\nexit 7\n")
+    env = {**ENV, "FRAZIL_REST_LISTEN": "127.0.0.1:1"}
+    got = run(folder, "scripts/run.sh", env=env)
+    assert got.returncode == 7 and "FIRST" in got.stdout
+    assert not os.path.lexists(os.path.join(folder, "var"))
+
+
 def test_missing_packages_without_root(clone):
     """Nobody asks for a password: the exact command is printed, and nothing was started."""
     folder = clone("bare")
