@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # fuzz.sh FOLDER [NAME]: runs the fuzz targets of FOLDER, two at a time, FUZZ_SECONDS each.
 # A finding (crash, leak, hang, memory) is printed with the command that repeats it; exit 1.
+# FUZZ_SEED=n repeats the same inputs on every run, so that a gate judges the change and not its
+# luck; without it each run looks elsewhere.
 set -eu
 cd "$(dirname "$0")/.."
 folder=$1
@@ -17,7 +19,7 @@ one() {
 	[ -d "tests/fuzz/seeds/$name" ] && seeds=tests/fuzz/seeds/$name
 	log=$found/log
 	# Threads of a decoder are none, so one process is the whole run.
-	if "$bin" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
+	if "$bin" -seed="${FUZZ_SEED:-0}" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
 		-artifact_prefix="$found/" "$corpus" $seeds >"$log" 2>&1; then
 		runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
 		cov=$(grep -o 'cov: [0-9]*' "$log" | tail -n 1 | cut -d' ' -f2)

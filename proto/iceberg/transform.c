@@ -187,14 +187,15 @@ bool transform_hash(const struct type *source, const struct value *v, int32_t *r
 	}
 }
 
-/* Rounds towards negative infinity to a multiple of w; wraps at the end of the type as Java does.
- */
+/* Rounds towards negative infinity to a multiple of w. An int and a long wrap at the end of the
+ * type as Java does; a decimal has no such end there, so sixteen bytes that overflow are refused. */
 static bool truncate_number(const struct type *source, const struct value *in, int32_t w,
 			    struct arena *a, struct value *ret_v)
 {
 	if (source->kind == TYPE_DECIMAL) {
 		__int128 v = value_decimal(in), rest = v % w;
-		return value_of_decimal(v - (rest < 0 ? rest + w : rest), a, ret_v);
+		return !__builtin_sub_overflow(v, rest < 0 ? rest + w : rest, &v) &&
+		       value_of_decimal(v, a, ret_v);
 	}
 	int64_t v = value_i64(source, in), rest = v % w;
 	uint64_t cut = (uint64_t)v - (uint64_t)(rest < 0 ? rest + w : rest);

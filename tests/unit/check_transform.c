@@ -130,6 +130,10 @@ START_TEST(edges)
 	UNIT_STATUS(transform_apply(&hour, type("timestamp"), &in, &a, &out, &err), ST_VALIDATION);
 	UNIT_STATUS(transform_apply(&other, type("timestamp"), &in, &a, &out, &err),
 		    ST_UNSUPPORTED);
+	/* Sixteen bytes hold more than 38 digits; the least of them has no multiple of 3 below it. */
+	struct transform cut = parse(STRV("truncate[3]"));
+	ck_assert(value_of_decimal((__int128)((unsigned __int128)1 << 127), &a, &in));
+	UNIT_STATUS(transform_apply(&cut, type("decimal(38, 0)"), &in, &a, &out, &err), ST_LIMIT);
 	struct transform bucket = parse(STRV("bucket[4]"));
 	UNIT_OK(transform_apply(&bucket, type("int"), &VALUE_NULL, &a, &out, &err), &err);
 	ck_assert(out.null);
