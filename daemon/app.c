@@ -1,6 +1,7 @@
 #include "daemon/app.h"
 
 #include "daemon/drain.h"
+#include "daemon/notify.h"
 #include "proto/base/digest.h"
 
 static void start_next(struct app *app);
@@ -68,6 +69,7 @@ static void start_next(struct app *app)
 	char id[UUID_TEXT_LEN + 1];
 	uuid_text(app->id.u, id);
 	LOG(LOG_INFO, "app.ready", NULL, "version " APP_VERSION " instance %s", id);
+	notify_tell(app);
 }
 
 void app_step_started(struct app *app, enum status st, const struct err *err)
@@ -179,14 +181,13 @@ void app_ready_add(struct app *app, app_ready_fn fn)
 
 const char *app_not_ready(struct app *app)
 {
-	if (app->state == APP_STARTING)
-		return "starting";
-	if (app->state != APP_RUNNING)
+	if (app->state != APP_RUNNING && app->state != APP_STARTING)
 		return "draining";
+	/* A step that waits for the world says for what. */
 	for (size_t i = 0; i < app->n_ready; i++) {
 		const char *why = app->ready[i](app);
 		if (why)
 			return why;
 	}
-	return NULL;
+	return app->state == APP_STARTING ? "starting" : NULL;
 }

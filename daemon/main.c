@@ -20,6 +20,7 @@ extern char **environ;
 
 /* In order of start; each may use those before it. */
 static const struct app_step *const steps[] = {
+	&notify_step,
 	&front_routes_step,
 	&ad_health_step,
 	&front_admin_step,
@@ -29,7 +30,6 @@ static const struct app_step *const steps[] = {
 	&h_rest_step,
 	&bind_rpc_step,
 	&front_rest_step,
-	&notify_step,
 	NULL,
 };
 

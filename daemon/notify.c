@@ -8,6 +8,8 @@ struct notify {
 	struct app *app;
 	struct loop_timer timer;
 	int64_t every_us;
+	bool ready; /* was told */
+	const char *said;
 };
 
 static void on_timer(struct loop_timer *t)
@@ -25,7 +27,6 @@ static enum status start(struct app *app, bool *ret_pending, struct err *err)
 	n->app = app;
 	app->notify = n;
 	loop_timer_init(&n->timer, on_timer);
-	sd_notify(0, "READY=1\nSTATUS=serving");
 	uint64_t usec = 0;
 	if (sd_watchdog_enabled(0, &usec) > 0 && usec < INT64_MAX) {
 		n->every_us = (int64_t)usec / 2;
@@ -36,18 +37,34 @@ static enum status start(struct app *app, bool *ret_pending, struct err *err)
 
 static bool stop(struct app *app)
 {
-	/* The watchdog is fed no longer; systemd's stop timeout is in force now. */
 	loop_timer_cancel(&app->loop, &app->notify->timer);
 	base_free(app->notify);
 	app->notify = NULL;
 	return true;
 }
 
+void notify_tell(struct app *app)
+{
+	struct notify *n = app->notify;
+	if (!n || (app->state != APP_STARTING && app->state != APP_RUNNING))
+		return;
+	const char *why = app_not_ready(app), *text = why ? why : "serving";
+	bool waits = app->state == APP_STARTING && app->start_pending;
+	if (!n->ready && (app->state == APP_RUNNING || waits)) {
+		n->ready = true;
+		sd_notifyf(0, "READY=1\nSTATUS=%s", text);
+	} else if (text != n->said) {
+		sd_notifyf(0, "STATUS=%s", text);
+	}
+	n->said = text;
+}
+
 static void reload(struct app *app, const struct conf *old)
 {
-	(void)app;
 	(void)old;
-	sd_notify(0, "STATUS=serving, reloaded");
+	const char *why = app_not_ready(app);
+	sd_notifyf(0, "STATUS=%s, reloaded", why ? why : "serving");
+	app->notify->said = NULL;
 }
 
 const struct app_step notify_step = {"notify", start, stop, reload};

@@ -5,9 +5,14 @@
 
 #include "daemon/app.h"
 
-/* Last step: everything before it has started. Tells READY=1, then feeds the watchdog at half its
- * interval from the loop, so that a loop that hangs is seen. */
+/* First step: feeds the watchdog at half its interval from the loop, also while other steps wait or
+ * drain, so that a loop that hangs is seen. */
 extern const struct app_step notify_step;
+
+/* Tells systemd what the daemon does now, if that is news: READY=1 once, when it serves or when a step
+ * waits for the world (a database that is away, the lock that another daemon holds), because a
+ * daemon that waits works as it should; STATUS says which. */
+void notify_tell(struct app *app);
 
 void notify_stopping(void);
 /* The descriptor handed over by socket activation under this name (FileDescriptorName=), or -1. */

@@ -3,6 +3,7 @@
 #include "daemon/bind/bind_store.h"
 
 #include "conf/log.h"
+#include "daemon/notify.h"
 #include "store/obj/fs.h"
 
 #define LOCK_TIMEOUT_MS 10000
@@ -11,7 +12,7 @@
 static const char *not_ready(struct app *app)
 {
 	const struct bind_store *s = app->store;
-	if (!s || !s->pool)
+	if (!s || !s->pool || !s->heard)
 		return "starting";
 	switch (pgpool_state(s->pool)) {
 	case PGPOOL_UP:
@@ -60,10 +61,13 @@ static void changed(void *ctx, enum pgpool_state state, const struct err *err)
 	/* Without a session to the server nobody can tell: what was known stays. */
 	if (state != PGPOOL_DOWN)
 		s->standby = state != PGPOOL_UP;
+	s->heard = true;
 	bind_reconfigure(s->app);
 	if (state == PGPOOL_UP && !s->started) {
 		s->started = true;
 		app_step_started(s->app, ST_OK, NULL);
+	} else {
+		notify_tell(s->app);
 	}
 }
 

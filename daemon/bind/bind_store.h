@@ -14,6 +14,7 @@ struct bind_store {
 	struct pgcat *cat;
 	struct loop_hook flush; /* sends what a turn has asked for */
 	bool started;
+	bool heard;   /* it is known whether the database can be had */
 	bool standby; /* the lock was lost and has not come back */
 };
 

@@ -253,6 +253,35 @@ def test_sockets_readiness_and_watchdog(tmp_path, conninfo):
             s.close()
 
 
+def test_a_daemon_that_waits_has_started(tmp_path, make_daemon, postgres):
+    """A standby, and one whose PostgreSQL is away: systemd hears READY=1 and why it does not serve; /readyz is false."""
+    conninfo = postgres.database()
+    first = make_daemon(conninfo)
+    kinds = {"standby": (conninfo, "standby: another daemon serves this database"),
+             "down": ("host=/nowhere user=frazil dbname=frazil", "PostgreSQL cannot be used")}
+    for kind, (where, reason) in kinds.items():
+        folder = tmp_path / kind
+        folder.mkdir()
+        notices = Notices(folder)
+        with notices.socket:
+            waiting = make_daemon(where, start=False, env={"NOTIFY_SOCKET": notices.path, "WATCHDOG_USEC": "400000"})
+            waiting.spawn()
+            notices.until("READY=1")
+            notices.until("STATUS=" + reason)
+            assert "STATUS=serving" not in notices.lines
+            notices.until("WATCHDOG=1")
+            got = waiting.admin.get("/readyz")
+            assert (got.status, got.json) == (503, {"ready": False, "reason": reason})
+            assert waiting.admin.get("/healthz").status == 200
+            if kind == "standby":
+                first.stop()
+                notices.until("STATUS=serving")
+                assert waiting.admin.get("/readyz").json == {"ready": True}
+            waiting.stop()
+            notices.until("STOPPING=1")
+            assert notices.lines.count("READY=1") == 1
+
+
 @pytest.mark.parametrize("wrong, message", [
     (lambda: socket.create_server(("0.0.0.0", 0)), "auth.allow-anonymous"),
     (lambda: socket.create_server(("::", 0), family=socket.AF_INET6), "auth.allow-anonymous"),

@@ -103,6 +103,20 @@ def test_confined(root):
     assert "ro" in options["/"] and "rw" in options["/var/lib/frazil"] and "rw" in options["/run/frazil"]
 
 
+def test_without_postgresql(root):
+    """A restart does not hang where there is no PostgreSQL, and the daemon serves when it comes."""
+    version = root.out("sh", "-c", "ls /usr/lib/postgresql")
+    root.run("systemctl", "stop", "postgresql@%s-main" % version)
+    try:
+        root.run("systemctl", "restart", "frazild", timeout=60)
+        assert (show(root, "ActiveState"), show(root, "StatusText")) == ("active", "PostgreSQL cannot be used")
+        assert root.run("curl", "-sf", "http://127.0.0.1:8183/readyz", check=False).returncode != 0
+    finally:
+        root.run("systemctl", "start", "postgresql@%s-main" % version)
+    ready(root)
+    root.until("sh", "-c", "[ \"$(systemctl show -P StatusText frazild)\" = serving ]")
+
+
 def test_reload(root):
     root.run("systemctl", "reload", "frazild")
     root.until("sh", "-c", "[ \"$(systemctl show -P StatusText frazild)\" = 'serving, reloaded' ]")

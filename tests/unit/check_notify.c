@@ -49,6 +49,8 @@ static enum status end_start(struct app *a, bool *ret_pending, struct err *err)
 	ck_assert_str_eq(heard(), "");
 	loop_timer_init(&end, on_end);
 	loop_timer_set(&a->loop, &end, loop_mono_us(&a->loop) + 120000);
+	notify_tell(a);
+	ck_assert_str_eq(heard(), "STATUS=starting|");
 	return ST_OK;
 }
 static bool end_stop(struct app *a)
@@ -58,9 +60,8 @@ static bool end_stop(struct app *a)
 }
 static const struct app_step end_step = {"end", end_start, end_stop, NULL};
 
-START_TEST(messages)
+static void listen_to_daemon(void)
 {
-	static const struct app_step *const steps[] = {&end_step, &notify_step, NULL};
 	struct sockaddr_un un = {.sun_family = AF_UNIX};
 	char text[128];
 	/* An abstract address: nothing to clean up. */
@@ -74,17 +75,82 @@ START_TEST(messages)
 	setenv("WATCHDOG_USEC", "40000", 1);
 	unsetenv("WATCHDOG_PID");
 	log_set_fd(-1);
+}
+
+START_TEST(messages)
+{
+	static const struct app_step *const steps[] = {&notify_step, &end_step, NULL};
+	listen_to_daemon();
 	app_init(&app, conf_new(), steps);
 	ck_assert_int_eq(app_run(&app), 0);
 	app_fini(&app);
 	const char *all = heard();
 	/* Ready only after all steps; the watchdog at half its interval: 6 times in 120 ms, fewer
 	 * on a busy machine. */
-	ck_assert_int_eq(strncmp(all, "READY=1\n", 8), 0);
+	ck_assert_int_eq(strncmp(all, "READY=1\nSTATUS=serving|", 23), 0);
 	ck_assert_int_ge(count(all, "|WATCHDOG=1|"), 2);
 	ck_assert_int_le(count(all, "|WATCHDOG=1|"), 6);
 	ck_assert_int_eq(count(all, "|STOPPING=1\n"), 1);
 	ck_assert_ptr_null(strstr(strstr(all, "STOPPING"), "WATCHDOG"));
+	close(from_daemon);
+}
+END_TEST
+
+/* A step that waits for the world, as one that finds another daemon at work: its reason is told, then
+ * that it serves. */
+static const char *reason;
+
+static const char *why_not(struct app *a)
+{
+	(void)a;
+	return reason;
+}
+
+static void on_world(struct loop_timer *t)
+{
+	ck_assert_str_eq(heard(), "");
+	if (!reason) {
+		/* The start ends. */
+		app_step_started(&app, ST_OK, NULL);
+		ck_assert_str_eq(heard(), "STATUS=serving|");
+		app_stop(&app, 0);
+		return;
+	}
+	if (strcmp(reason, "starting") == 0) {
+		reason = "standby";
+		notify_tell(&app);
+		ck_assert_str_eq(heard(), "READY=1\nSTATUS=standby|");
+	} else {
+		reason = "down";
+		notify_tell(&app);
+		notify_tell(&app);
+		ck_assert_str_eq(heard(), "STATUS=down|");
+		reason = NULL;
+	}
+	loop_timer_set(&app.loop, t, loop_mono_us(&app.loop) + 1000);
+}
+
+static enum status wait_start(struct app *a, bool *ret_pending, struct err *err)
+{
+	(void)err;
+	reason = "starting";
+	app_ready_add(a, why_not);
+	*ret_pending = true;
+	loop_timer_init(&end, on_world);
+	loop_timer_set(&a->loop, &end, loop_mono_us(&a->loop) + 1000);
+	return ST_OK;
+}
+static const struct app_step wait_step = {"wait", wait_start, end_stop, NULL};
+
+START_TEST(waiting)
+{
+	static const struct app_step *const steps[] = {&notify_step, &wait_step, NULL};
+	listen_to_daemon();
+	unsetenv("WATCHDOG_USEC");
+	app_init(&app, conf_new(), steps);
+	ck_assert_int_eq(app_run(&app), 0);
+	app_fini(&app);
+	ck_assert_str_eq(heard(), "STOPPING=1\nSTATUS=draining|");
 	close(from_daemon);
 }
 END_TEST
@@ -119,6 +185,7 @@ static Suite *suite(void)
 	Suite *s = suite_create("notify");
 	TCase *t = tcase_create("notify");
 	tcase_add_test(t, messages);
+	tcase_add_test(t, waiting);
 	tcase_add_test(t, listen_fds);
 	suite_add_tcase(s, t);
 	return s;
