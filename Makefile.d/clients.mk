@@ -39,7 +39,10 @@ $(B)/libfrazil.a: $(FZC_PIC)
 	$(Q)objcopy --localize-hidden $(B)/pic/libfrazil.o
 	$(Q)ar rcs $@ $(B)/pic/libfrazil.o
 
-# Units of the library see its inner names and have the daemon's codec beside them.
+# Units of the library see its inner names and have the daemon's codec beside them. The objects are
+# named as somebody's needs, or make takes the general rule while they do not exist.
+client-objects: $(FZC_OBJ)
+.PHONY: client-objects
 $(B)/unit/check_fz_%: $(B)/tests/unit/check_fz_%.o $(FZC_OBJ) $(B)/libfrazild.a
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS_ALL) -o $@ $^ -lcheck -lsubunit -lrt -lavro $(LIBS)

@@ -197,17 +197,53 @@ struct fz_data_file {
 	int64_t updated_row_count;
 };
 
-/* Rows to delete from one data file: positions in any order, repeats allowed; or, with blob set, a
- * framed vector made elsewhere and its cardinality. */
+/* Rows to delete from one data file: positions in any order, repeats allowed; or, with its
+ * cardinality, a framed vector made elsewhere: its bytes in blob, or with blob_path the range of a
+ * file that was written, which the server fetches. */
 struct fz_delete {
 	const char *data_file; /* exactly as in its manifest */
 	const uint64_t *positions;
 	size_t n_positions;
 	const void *blob;
 	size_t blob_size;
+	const char *blob_path;
+	int64_t blob_offset, blob_length;
 	int64_t cardinality;
 	enum fz_provenance provenance;
 	bool includes_existing;
+};
+
+/* A file of position deletes that the worker wrote, for a table of format version 2. */
+struct fz_delete_file {
+	const char *path;   /* exactly as it shall stand in the manifest */
+	const char *format; /* NULL for PARQUET */
+	int32_t spec_id;
+	const struct fz_partition *partition;
+	size_t n_partition;
+	int64_t record_count;
+	int64_t file_size;
+	const struct fz_metric *column_sizes, *value_counts, *null_counts;
+	size_t n_column_sizes, n_value_counts, n_null_counts;
+	const struct fz_bound *lower_bounds, *upper_bounds;
+	size_t n_lower_bounds, n_upper_bounds;
+	const char *const *data_files; /* that it names; none: any of its partition */
+	size_t n_data_files;
+};
+
+/* What a task of an engine reports when it has written: JSON as the engine made it. */
+enum fz_dialect { FZ_VELOX, FZ_PRESTO, FZ_TRINO, FZ_ICEBERG };
+struct fz_task_message {
+	enum fz_dialect dialect;
+	const void *json;
+	size_t json_size;
+};
+
+/* A finished manifest that the worker wrote, to be listed as it is. */
+struct fz_manifest {
+	const char *path;
+	int64_t length;
+	int32_t added_files;
+	int64_t added_rows;
 };
 
 /* What one task of a transaction produced. A later attempt of the same id takes its place. */
@@ -218,6 +254,12 @@ struct fz_fragment {
 	size_t n_data_files;
 	const struct fz_delete *deletes;
 	size_t n_deletes;
+	const struct fz_delete_file *delete_files;
+	size_t n_delete_files;
+	const struct fz_task_message *messages;
+	size_t n_messages;
+	const struct fz_manifest *manifests;
+	size_t n_manifests;
 };
 
 /* A property of the snapshot's summary. */
@@ -347,7 +389,8 @@ FZ_API FZ_CHECK enum fz_status fz_start_begin(struct fz_txn *txn, fz_done done, 
 FZ_API FZ_CHECK enum fz_status fz_start_stage(struct fz_txn *txn,
 					      const struct fz_fragment *fragment, fz_done done,
 					      void *ctx, struct fz_error *err);
-/* Names every fragment that was staged through this object, and their totals. */
+/* Names every fragment that was staged through this object, and their totals unless one of them has
+ * task messages. */
 FZ_API FZ_CHECK enum fz_status fz_start_seal(struct fz_txn *txn, fz_done done, void *ctx,
 					     struct fz_error *err);
 /* After Seal has ended. Waits up to max_wait_ms on the server, 0 for its default; a state of SEALED

@@ -189,16 +189,16 @@ static void put_bounds(struct fz_encode *e, avro_value_t *rec, const char *name,
 	}
 }
 
-static void put_partition(struct fz_encode *e, avro_value_t *rec, const struct fz_data_file *f)
+static void put_partition(struct fz_encode *e, avro_value_t *rec, const struct fz_partition *p,
+			  size_t n)
 {
 	avro_value_t list, item, v;
 	if (!member(e, rec, "partition", &list))
 		return;
-	for (size_t i = 0; i < f->n_partition && append(e, &list, &item); i++) {
-		const struct fz_partition *p = &f->partition[i];
-		put_int(e, &item, "field_id", p->field_id);
-		if (optional(e, &item, "value", p->value != NULL, &v))
-			set_bytes(e, &v, "value", (struct bytes){p->value, p->size});
+	for (size_t i = 0; i < n && append(e, &list, &item); i++) {
+		put_int(e, &item, "field_id", p[i].field_id);
+		if (optional(e, &item, "value", p[i].value != NULL, &v))
+			set_bytes(e, &v, "value", (struct bytes){p[i].value, p[i].size});
 	}
 }
 
@@ -210,7 +210,7 @@ static void put_data_file(struct fz_encode *e, avro_value_t *rec, const struct f
 	put_text(e, rec, "path", f->path);
 	put_text(e, rec, "format", f->format ? f->format : "PARQUET");
 	put_int(e, rec, "spec_id", f->spec_id);
-	put_partition(e, rec, f);
+	put_partition(e, rec, f->partition, f->n_partition);
 	put_long(e, rec, "record_count", f->record_count);
 	put_long(e, rec, "file_size", f->file_size);
 	put_int(e, rec, "schema_id", f->schema_id);
@@ -237,7 +237,10 @@ static int64_t put_delete(struct fz_encode *e, avro_value_t *rec, const struct f
 	int64_t cardinality = d->cardinality;
 	struct bytes vector = {d->blob, d->blob_size};
 	buf_init(&blob, e->max);
-	if (!d->blob) {
+	avro_value_t v;
+	if (d->blob && d->blob_path)
+		fail(e, "ILLEGAL_ARGUMENT", "blob", "a vector has bytes or a path, not both");
+	if (!d->blob && !d->blob_path) {
 		if (fz_vector_put(&blob, d->positions, d->n_positions, &cardinality, &base) !=
 			    ST_OK &&
 		    e->st == FZ_OK)
@@ -251,33 +254,93 @@ static int64_t put_delete(struct fz_encode *e, avro_value_t *rec, const struct f
 	put_long(e, rec, "cardinality", cardinality);
 	put_enum(e, rec, "provenance", (int)d->provenance, FZ_MOVED + 1);
 	put_bool(e, rec, "includes_existing", d->includes_existing);
+	if (optional(e, rec, "blob", d->blob_path != NULL, &v)) {
+		put_text(e, &v, "path", d->blob_path);
+		put_long(e, &v, "offset", d->blob_offset);
+		put_long(e, &v, "length", d->blob_length);
+	}
 	buf_fini(&blob);
 	return cardinality;
 }
 
+static void put_delete_file(struct fz_encode *e, avro_value_t *rec, const struct fz_delete_file *f)
+{
+	avro_value_t list, item;
+	if (!f->path || !*f->path)
+		fail(e, "ILLEGAL_ARGUMENT", "path", "a file of deletes has no path");
+	put_text(e, rec, "path", f->path);
+	put_text(e, rec, "format", f->format ? f->format : "PARQUET");
+	put_int(e, rec, "spec_id", f->spec_id);
+	put_partition(e, rec, f->partition, f->n_partition);
+	put_long(e, rec, "record_count", f->record_count);
+	put_long(e, rec, "file_size", f->file_size);
+	put_metrics(e, rec, "column_sizes", f->column_sizes, f->n_column_sizes);
+	put_metrics(e, rec, "value_counts", f->value_counts, f->n_value_counts);
+	put_metrics(e, rec, "null_counts", f->null_counts, f->n_null_counts);
+	put_bounds(e, rec, "lower_bounds", f->lower_bounds, f->n_lower_bounds);
+	put_bounds(e, rec, "upper_bounds", f->upper_bounds, f->n_upper_bounds);
+	if (member(e, rec, "data_files", &list))
+		for (size_t i = 0; i < f->n_data_files && append(e, &list, &item); i++)
+			set_text(e, &item, "data_files", f->data_files[i]);
+}
+
+static void put_task_message(struct fz_encode *e, avro_value_t *rec,
+			     const struct fz_task_message *m)
+{
+	put_enum(e, rec, "dialect", (int)m->dialect, FZ_ICEBERG + 1);
+	put_bytes(e, rec, "json", (struct bytes){m->json, m->json_size});
+}
+
+static void put_manifest(struct fz_encode *e, avro_value_t *rec, const struct fz_manifest *m)
+{
+	if (!m->path || !*m->path)
+		fail(e, "ILLEGAL_ARGUMENT", "path", "a manifest has no path");
+	put_text(e, rec, "path", m->path);
+	put_long(e, rec, "length", m->length);
+	put_int(e, rec, "added_files", m->added_files);
+	put_long(e, rec, "added_rows", m->added_rows);
+}
+
+/* The digest covers the arrays as they stand in the payload, in this order. */
+enum { DATA_FILES, DELETES, DELETE_FILES, MESSAGES, MANIFESTS, N_ARRAYS };
+
 static void put_fragment(struct fz_encode *e, avro_value_t *rec, const struct fz_fragment *f,
 			 struct digest *ret_digest, struct fz_totals *ret_totals)
 {
-	avro_value_t files, deletes, item;
-	struct fz_totals t = {.files = (int64_t)f->n_data_files};
+	static const char *const names[N_ARRAYS] = {
+		[DATA_FILES] = "data_files",     [DELETES] = "deletes",
+		[DELETE_FILES] = "delete_files", [MESSAGES] = "messages",
+		[MANIFESTS] = "manifests",
+	};
+	avro_value_t list[N_ARRAYS], item;
+	struct fz_totals t = {.files = (int64_t)f->n_data_files, .unknown = f->n_messages > 0};
+	bool fits = true;
 	put_text(e, rec, "fragment_id", f->fragment_id);
 	put_int(e, rec, "attempt", f->attempt);
-	if (!member(e, rec, "data_files", &files) || !member(e, rec, "deletes", &deletes))
-		return;
-	for (size_t i = 0; i < f->n_data_files && append(e, &files, &item); i++) {
+	for (size_t i = 0; i < N_ARRAYS; i++)
+		if (!member(e, rec, names[i], &list[i]))
+			return;
+	for (size_t i = 0; i < f->n_data_files && append(e, &list[DATA_FILES], &item); i++) {
 		put_data_file(e, &item, &f->data_files[i]);
-		if (!add_i64(t.rows, f->data_files[i].record_count, &t.rows))
-			fail(e, "ILLEGAL_ARGUMENT", "record_count",
-			     "the sum has more than 64 bits");
+		fits &= add_i64(t.rows, f->data_files[i].record_count, &t.rows);
 	}
-	for (size_t i = 0; i < f->n_deletes && append(e, &deletes, &item); i++)
-		if (!add_i64(t.deleted, put_delete(e, &item, &f->deletes[i]), &t.deleted))
-			fail(e, "ILLEGAL_ARGUMENT", "cardinality", "the sum has more than 64 bits");
-	/* The digest covers both lists as they stand in the payload. */
+	for (size_t i = 0; i < f->n_deletes && append(e, &list[DELETES], &item); i++)
+		fits &= add_i64(t.deleted, put_delete(e, &item, &f->deletes[i]), &t.deleted);
+	for (size_t i = 0; i < f->n_delete_files && append(e, &list[DELETE_FILES], &item); i++)
+		put_delete_file(e, &item, &f->delete_files[i]);
+	for (size_t i = 0; i < f->n_messages && append(e, &list[MESSAGES], &item); i++)
+		put_task_message(e, &item, &f->messages[i]);
+	for (size_t i = 0; i < f->n_manifests && append(e, &list[MANIFESTS], &item); i++) {
+		put_manifest(e, &item, &f->manifests[i]);
+		fits &= add_i64(t.files, f->manifests[i].added_files, &t.files) &&
+			add_i64(t.rows, f->manifests[i].added_rows, &t.rows);
+	}
+	if (!fits)
+		fail(e, "ILLEGAL_ARGUMENT", "record_count", "a sum has more than 64 bits");
 	struct buf canonical;
 	buf_init(&canonical, e->max);
-	write_value(e, &files, &canonical);
-	write_value(e, &deletes, &canonical);
+	for (size_t i = 0; i < N_ARRAYS; i++)
+		write_value(e, &list[i], &canonical);
 	struct digest d = digest_sha256(buf_bytes(&canonical));
 	buf_fini(&canonical);
 	put_fixed(e, rec, "digest", d.b, sizeof d.b);
@@ -368,9 +431,9 @@ void fz_encode_seal(struct fz_encode *e, const struct fz_lease *lease, const str
 			put_int(e, &item, "attempt", refs[i].attempt);
 			put_fixed(e, &item, "digest", refs[i].digest.b, sizeof refs[i].digest.b);
 		}
-	put_long(e, &e->root, "expected_files", totals->files);
-	put_long(e, &e->root, "expected_rows", totals->rows);
-	put_long(e, &e->root, "expected_deleted", totals->deleted);
+	put_long(e, &e->root, "expected_files", totals->unknown ? -1 : totals->files);
+	put_long(e, &e->root, "expected_rows", totals->unknown ? -1 : totals->rows);
+	put_long(e, &e->root, "expected_deleted", totals->unknown ? -1 : totals->deleted);
 }
 
 void fz_encode_commit(struct fz_encode *e, const struct fz_lease *lease, int64_t max_wait_ms,

@@ -18,6 +18,7 @@ struct fz_ref {
 /* Totals of one fragment, for Seal. */
 struct fz_totals {
 	int64_t files, rows, deleted;
+	bool unknown; /* task messages are not read here */
 };
 
 struct fz_lease {

@@ -321,12 +321,14 @@ enum fz_status fz_start_seal(struct fz_txn *txn, fz_done done, void *ctx, struct
 	struct fz_totals sum = {0};
 	if (!txn->begun)
 		return not_begun(err);
-	for (size_t i = 0; i < txn->n_staged; i++)
+	for (size_t i = 0; i < txn->n_staged; i++) {
+		sum.unknown |= txn->totals[i].unknown;
 		if (!add_i64(sum.files, txn->totals[i].files, &sum.files) ||
 		    !add_i64(sum.rows, txn->totals[i].rows, &sum.rows) ||
 		    !add_i64(sum.deleted, txn->totals[i].deleted, &sum.deleted))
 			return fz_error_set(err, FZ_USAGE, "ILLEGAL_ARGUMENT", "record_count",
 					    "the sum has more than 64 bits");
+	}
 	struct fz_call *call = call_of(txn, FZ_MSG_SEAL, 0, done, ctx, apply_seal, err);
 	if (!call)
 		return FZ_USAGE;

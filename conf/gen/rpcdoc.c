@@ -99,7 +99,8 @@ static void schema_field(struct schema *s, const struct rpc_field *f)
 		buf_puts(s->out, "}, \"default\": []");
 	else if (f->shape == RPC_OPTIONAL)
 		buf_puts(s->out, "], \"default\": null");
-	else if (f->def && (f->type == RPC_TYPE_STRING || f->type == RPC_TYPE_ENUM))
+	else if (f->def && (f->type == RPC_TYPE_STRING || f->type == RPC_TYPE_BYTES ||
+			    f->type == RPC_TYPE_ENUM))
 		buf_printf(s->out, ", \"default\": \"%s\"", f->def);
 	else if (f->def)
 		buf_printf(s->out, ", \"default\": %s", f->def);

@@ -12,7 +12,7 @@
 #include "proto/rpc/msg.h"
 
 /* The version, the positions as the worker stated them (Seal's totals count those), the message. */
-#define FRAG_VERSION 2
+#define FRAG_VERSION 3
 #define FRAG_HEAD 9
 #define SEAL_VERSION 1
 
@@ -81,6 +81,12 @@ static enum status decode_delete(struct txn *x, const struct rpc_delete_vector *
 				 struct plan_delete *ret_d, struct err *err)
 {
 	struct bitmap64 *set;
+	if (in->blob && in->vector.n)
+		return err_set(err, ST_BAD_REQUEST, "blob",
+			       "a deletion has a vector or a blob, not both");
+	if (in->blob)
+		return err_set(err, ST_UNSUPPORTED, "blob",
+			       "vectors in files of workers are not taken yet");
 	enum status st = dv_blob_decode(in->vector, &set, err);
 	if (st != ST_OK) {
 		err_prefix(err, "vector");
@@ -161,6 +167,14 @@ static enum status kind_allows(const struct txn *x, const struct rpc_fragment *i
 	if (in->n_deletes && x->format_version < 3)
 		return err_set(err, ST_UNSUPPORTED, "deletes",
 			       "deletion vectors need format version 3");
+	if (in->n_delete_files)
+		return err_set(err, ST_UNSUPPORTED, "delete_files",
+			       "files of position deletes are not taken yet");
+	if (in->n_messages)
+		return err_set(err, ST_UNSUPPORTED, "messages", "task messages are not taken yet");
+	if (in->n_manifests)
+		return err_set(err, ST_UNSUPPORTED, "manifests",
+			       "finished manifests are not taken yet");
 	if (in->n_data_files == 0 && in->n_deletes == 0)
 		return err_set(err, ST_BAD_REQUEST, "", "the fragment is empty");
 	if (in->fragment_id.n == 0 || in->fragment_id.n > 255)

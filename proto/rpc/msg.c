@@ -132,7 +132,11 @@ bool msg_fragment_digest(const struct rpc_fragment *f, struct digest *ret_d)
 	digest_init(&ctx);
 	buf_init(&tmp, SIZE_MAX);
 	bool ok = digest_array(&ctx, &tmp, &rpc_record_data_file, f->data_files, f->n_data_files) &&
-		  digest_array(&ctx, &tmp, &rpc_record_delete_vector, f->deletes, f->n_deletes);
+		  digest_array(&ctx, &tmp, &rpc_record_delete_vector, f->deletes, f->n_deletes) &&
+		  digest_array(&ctx, &tmp, &rpc_record_delete_file, f->delete_files,
+			       f->n_delete_files) &&
+		  digest_array(&ctx, &tmp, &rpc_record_task_message, f->messages, f->n_messages) &&
+		  digest_array(&ctx, &tmp, &rpc_record_manifest_ref, f->manifests, f->n_manifests);
 	struct digest d = digest_fini(&ctx);
 	buf_fini(&tmp);
 	if (ok)

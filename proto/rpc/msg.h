@@ -24,8 +24,8 @@ void msg_encode(const struct rpc_record *record, const void *value, struct buf *
 MUST_CHECK enum status msg_decode(const struct rpc_record *record, struct bytes in, struct arena *a,
 				  const void **ret_value, struct err *err);
 
-/* The digest that stands in a fragment: SHA-256 over the canonical encoding of data_files followed
- * by that of deletes. false when memory is gone. */
+/* The digest that stands in a fragment: SHA-256 over the canonical encoding of data_files, deletes,
+ * delete_files, messages and manifests, one after the other. false when memory is gone. */
 MUST_CHECK bool msg_fragment_digest(const struct rpc_fragment *f, struct digest *ret_d);
 
 #endif

@@ -96,7 +96,15 @@ def test_digest_by_hand():
     f = txn.fragment_record("x", 0, [], [{
         "data_file": "f", "vector": b"vv", "cardinality": 1, "provenance": "ABSENT",
         "includes_existing": False}])
-    assert f["digest"] == hashlib.sha256(b"\x00\x02\x02f\x04vv\x02\x00\x00\x00").digest()
+    assert f["digest"] == hashlib.sha256(b"\x00\x02\x02f\x04vv\x02\x00\x00\x00\x00" +
+                                         bytes(3)).digest()
+    f = txn.fragment_record(
+        "x", 0, [], [txn.blob_record("f", "p", 4, 44, 2, "moved")], [],
+        [{"dialect": "ICEBERG", "json": b"{}"}],
+        [{"path": "m", "length": 5, "added_files": 2, "added_rows": 3}])
+    assert f["digest"] == hashlib.sha256(
+        b"\x00\x02\x02f\x00\x04\x04\x00\x02\x02p\x08\x58\x00\x00\x02\x06\x04{}\x00"
+        b"\x02\x02m\x0a\x04\x06\x00").digest()
 
 
 def test_frame_by_hand():

@@ -184,6 +184,33 @@ START_TEST(refusals)
 }
 END_TEST
 
+START_TEST(not_yet)
+{
+	struct rpc_blob_ref range = {ct_path(t, "w.puffin"), 4, 50};
+	struct rpc_delete_file deletes = {.path = ct_path(t, "pd")};
+	struct rpc_task_message message = {.dialect = RPC_DIALECT_VELOX};
+	struct rpc_manifest_ref manifest = {.path = ct_path(t, "m.avro")};
+	vectors[1].blob = &range;
+	refused(ST_BAD_REQUEST, "deletes[1].blob"); /* bytes and a range */
+	vectors[1].vector = (struct bytes){0};
+	refused(ST_UNSUPPORTED, "deletes[1].blob");
+	vectors[1].blob = NULL;
+	refused(ST_DV_CORRUPT, "deletes[1].vector.length"); /* neither */
+	vectors[1].vector = blob("7");
+	in.delete_files = &deletes;
+	in.n_delete_files = 1;
+	refused(ST_UNSUPPORTED, "delete_files");
+	in.n_delete_files = 0;
+	in.messages = &message;
+	in.n_messages = 1;
+	refused(ST_UNSUPPORTED, "messages");
+	in.n_messages = 0;
+	in.manifests = &manifest;
+	in.n_manifests = 1;
+	refused(ST_UNSUPPORTED, "manifests");
+}
+END_TEST
+
 static enum cache_answer subtract(struct frag *f, struct err *err)
 {
 	static struct core core;
@@ -389,6 +416,7 @@ static Suite *suite(void)
 	tcase_add_checked_fixture(c, up, down);
 	tcase_add_test(c, decoding);
 	tcase_add_test(c, refusals);
+	tcase_add_test(c, not_yet);
 	tcase_add_test(c, subtracting);
 	tcase_add_test(c, stored);
 	tcase_add_test(c, stored_damaged);

@@ -178,8 +178,37 @@ static const struct fz_delete deletes[] = {{.data_file = "file:///d",
 					    .blob = "xyz",
 					    .blob_size = 3,
 					    .cardinality = 44,
-					    .includes_existing = true}};
-static const struct fz_fragment fragment = {"frag", 3, files, 2, deletes, 2};
+					    .includes_existing = true},
+					   {.data_file = "file:///f",
+					    .blob_path = "file:///v",
+					    .blob_offset = 4,
+					    .blob_length = 50,
+					    .cardinality = 6}};
+static const char *const targets[] = {"file:///d", "file:///e"};
+static const struct fz_delete_file delete_files[] = {{.path = "file:///pd",
+						      .spec_id = 1,
+						      .partition = tuple,
+						      .n_partition = 3,
+						      .record_count = 7,
+						      .file_size = 70,
+						      .column_sizes = metrics,
+						      .n_column_sizes = 2,
+						      .lower_bounds = bounds,
+						      .n_lower_bounds = 1,
+						      .data_files = targets,
+						      .n_data_files = 2}};
+static const struct fz_task_message tasks[] = {{FZ_VELOX, "{}", 2}, {FZ_ICEBERG, "[]", 2}};
+static const struct fz_manifest manifests[] = {{"file:///m", 900, 2, 30}};
+static const struct fz_fragment fragment = {.fragment_id = "frag",
+					    .attempt = 3,
+					    .data_files = files,
+					    .n_data_files = 2,
+					    .deletes = deletes,
+					    .n_deletes = 3,
+					    .delete_files = delete_files,
+					    .n_delete_files = 1,
+					    .manifests = manifests,
+					    .n_manifests = 1};
 
 static void is_fragment(const struct rpc_fragment *f)
 {
@@ -203,11 +232,25 @@ static void is_fragment(const struct rpc_fragment *f)
 	ck_assert(a->has_row_ids && a->new_row_count == 4 && a->updated_row_count == 5);
 	ck_assert(a->spec_id == 1 && a->schema_id == 2 && a->record_count == 10);
 	ck_assert_int_eq(a->file_size, 1000);
-	ck_assert_uint_eq(f->n_deletes, 2);
+	ck_assert_uint_eq(f->n_deletes, 3);
 	ck_assert_int_eq(f->deletes[0].cardinality, 2);
 	ck_assert_int_eq(f->deletes[0].provenance, RPC_PROVENANCE_MOVED);
 	ck_assert_int_eq(f->deletes[1].cardinality, 44);
 	ck_assert(f->deletes[1].includes_existing && f->deletes[1].vector.n == 3);
+	ck_assert(!f->deletes[1].blob && f->deletes[2].blob && f->deletes[2].vector.n == 0);
+	is_text(f->deletes[2].blob->path, "file:///v");
+	ck_assert(f->deletes[2].blob->offset == 4 && f->deletes[2].blob->length == 50);
+	ck_assert(f->n_delete_files == 1 && f->n_manifests == 1);
+	const struct rpc_delete_file *pd = &f->delete_files[0];
+	is_text(pd->path, "file:///pd");
+	is_text(pd->format, "PARQUET");
+	ck_assert(pd->spec_id == 1 && pd->n_partition == 3 && pd->record_count == 7);
+	ck_assert(pd->file_size == 70 && pd->n_column_sizes == 2 && pd->n_value_counts == 0);
+	ck_assert(pd->n_lower_bounds == 1 && pd->n_upper_bounds == 0 && pd->n_data_files == 2);
+	is_text(pd->data_files[1], "file:///e");
+	is_text(f->manifests[0].path, "file:///m");
+	ck_assert(f->manifests[0].length == 900 && f->manifests[0].added_files == 2 &&
+		  f->manifests[0].added_rows == 30);
 }
 
 START_TEST(stage)
@@ -223,7 +266,38 @@ START_TEST(stage)
 	ck_assert(uuid_eq(s->txn_id, id) && s->lease_token.n == 3);
 	is_fragment(&s->fragment);
 	ck_assert(digest_eq(&digest, &s->fragment.digest));
-	ck_assert(totals.files == 2 && totals.rows == 11 && totals.deleted == 46);
+	/* The files of the manifest count, and what the ranges are said to hold. */
+	ck_assert(totals.files == 4 && totals.rows == 41 && totals.deleted == 52);
+	ck_assert(!totals.unknown);
+}
+END_TEST
+
+/* What a task reports is not read here: Seal then states no totals. */
+START_TEST(task_messages)
+{
+	struct fz_encode e;
+	struct digest digest;
+	struct fz_totals totals;
+	struct fz_ref ref = {"frag", 3, {{1}}};
+	struct fz_lease lease = {some_id(), {(const uint8_t *)"tok", 3}};
+	struct fz_fragment f = {.fragment_id = "frag", .messages = tasks, .n_messages = 2};
+	fz_encode_open(&e, &schemas, FZ_MSG_STAGE, MAX, &error);
+	fz_encode_stage(&e, &lease, &f, &digest, &totals);
+	const struct rpc_stage *s = finish(&e, &rpc_record_stage);
+	struct digest d;
+	ck_assert(msg_fragment_digest(&s->fragment, &d) && digest_eq(&d, &digest));
+	ck_assert_uint_eq(s->fragment.n_messages, 2);
+	ck_assert_int_eq(s->fragment.messages[0].dialect, RPC_DIALECT_VELOX);
+	ck_assert_int_eq(s->fragment.messages[1].dialect, RPC_DIALECT_ICEBERG);
+	ck_assert_mem_eq(s->fragment.messages[1].json.p, "[]", 2);
+	ck_assert(totals.unknown);
+	buf_clear(&out);
+	fz_encode_open(&e, &schemas, FZ_MSG_SEAL, MAX, &error);
+	fz_encode_seal(&e, &lease, &ref, 1, &totals);
+	const struct rpc_seal *seal = finish(&e, &rpc_record_seal);
+	ck_assert_int_eq(seal->expected_files, RPC_EXPECTED_NONE);
+	ck_assert_int_eq(seal->expected_rows, RPC_EXPECTED_NONE);
+	ck_assert_int_eq(seal->expected_deleted, RPC_EXPECTED_NONE);
 }
 END_TEST
 
@@ -250,7 +324,7 @@ START_TEST(small_ones)
 	struct uuid id = some_id();
 	struct fz_lease lease = {id, {(const uint8_t *)"tok", 3}};
 	struct fz_ref refs[] = {{"x", 1, {{1}}}, {"y", 0, {{2}}}};
-	struct fz_totals totals = {3, 4, 5};
+	struct fz_totals totals = {.files = 3, .rows = 4, .deleted = 5};
 	fz_encode_open(&e, &schemas, FZ_MSG_SEAL, MAX, &error);
 	fz_encode_seal(&e, &lease, refs, 2, &totals);
 	const struct rpc_seal *s = finish(&e, &rpc_record_seal);
@@ -300,14 +374,25 @@ START_TEST(refusals)
 	struct fz_data_file huge[] = {{.path = "a", .record_count = INT64_MAX},
 				      {.path = "b", .record_count = 1}};
 	struct fz_delete odd = {.data_file = "d", .provenance = (enum fz_provenance)3};
-	refused(&(struct fz_fragment){"f", 0, &nameless, 1, NULL, 0}, MAX, "ILLEGAL_ARGUMENT",
+	struct fz_delete both = {.data_file = "d", .blob = "x", .blob_size = 1, .blob_path = "p"};
+	struct fz_manifest no_path = {.path = ""};
+	struct fz_delete_file unnamed = {.record_count = 1};
+	struct fz_task_message foreign = {(enum fz_dialect)4, "{}", 2};
+#define FRAGMENT(...) &(struct fz_fragment){.fragment_id = "f", __VA_ARGS__}
+	refused(FRAGMENT(.data_files = &nameless, .n_data_files = 1), MAX, "ILLEGAL_ARGUMENT",
 		"path");
-	refused(&(struct fz_fragment){"f", 0, &not_utf8, 1, NULL, 0}, MAX, "ILLEGAL_ARGUMENT",
+	refused(FRAGMENT(.data_files = &not_utf8, .n_data_files = 1), MAX, "ILLEGAL_ARGUMENT",
 		"path");
-	refused(&(struct fz_fragment){"f", 0, huge, 2, NULL, 0}, MAX, "ILLEGAL_ARGUMENT",
+	refused(FRAGMENT(.data_files = huge, .n_data_files = 2), MAX, "ILLEGAL_ARGUMENT",
 		"record_count");
-	refused(&(struct fz_fragment){"f", 0, NULL, 0, &odd, 1}, MAX, "ILLEGAL_ARGUMENT",
-		"provenance");
+	refused(FRAGMENT(.deletes = &odd, .n_deletes = 1), MAX, "ILLEGAL_ARGUMENT", "provenance");
+	refused(FRAGMENT(.deletes = &both, .n_deletes = 1), MAX, "ILLEGAL_ARGUMENT", "blob");
+	refused(FRAGMENT(.manifests = &no_path, .n_manifests = 1), MAX, "ILLEGAL_ARGUMENT",
+		"path");
+	refused(FRAGMENT(.delete_files = &unnamed, .n_delete_files = 1), MAX, "ILLEGAL_ARGUMENT",
+		"path");
+	refused(FRAGMENT(.messages = &foreign, .n_messages = 1), MAX, "ILLEGAL_ARGUMENT",
+		"dialect");
 	refused(&fragment, 200, "TOO_LARGE", "");
 }
 END_TEST
@@ -321,6 +406,7 @@ static Suite *suite(void)
 	tcase_add_test(t, hello);
 	tcase_add_test(t, begin);
 	tcase_add_test(t, stage);
+	tcase_add_test(t, task_messages);
 	tcase_add_test(t, commit_once);
 	tcase_add_test(t, small_ones);
 	tcase_add_test(t, refusals);

@@ -439,21 +439,29 @@ END_TEST
 
 START_TEST(fragment_digest)
 {
-	/* SHA-256 of 00 00: two empty arrays; of the one below computed with sha256sum. */
-	static const uint8_t empty[32] = {0x96, 0xa2, 0x96, 0xd2, 0x24, 0xf2, 0x85, 0xc6,
-					  0x7b, 0xee, 0x93, 0xc3, 0x0f, 0x8a, 0x30, 0x91,
-					  0x57, 0xf0, 0xda, 0xa3, 0x5d, 0xc5, 0xb8, 0x7e,
-					  0x41, 0x0b, 0x78, 0x63, 0x0a, 0x09, 0xcf, 0xc7};
+	/* SHA-256 of 00 00 00 00 00, five empty arrays, as sha256sum prints it. */
+	static const uint8_t empty[32] = {0x88, 0x55, 0x50, 0x8a, 0xad, 0xe1, 0x6e, 0xc5,
+					  0x73, 0xd2, 0x1e, 0x6a, 0x48, 0x5d, 0xfd, 0x0a,
+					  0x76, 0x24, 0x08, 0x5c, 0x1a, 0x14, 0xb5, 0xec,
+					  0xdd, 0x64, 0x85, 0xde, 0x0c, 0x68, 0x39, 0xa4};
 	struct rpc_fragment f = {.fragment_id = STRV("x")};
 	struct digest d;
 	ck_assert(msg_fragment_digest(&f, &d));
 	ck_assert_mem_eq(d.b, empty, 32);
-	/* 00 | 02 02 "f" 04 "vv" 02 00 00 | 00 */
+	/* 00 | 02 02 "f" 04 "vv" 02 00 00, no blob, 00 | 00 | 02 TRINO 04 "{}" 00 |
+	 * 02 02 "m" 0a 04 06 00 */
 	static const char raw[] = "\x00\x02\x02"
-				  "f\x04vv\x02\x00\x00\x00";
+				  "f\x04vv\x02\x00\x00\x00\x00\x00"
+				  "\x02\x04\x04{}\x00\x02\x02m\x0a\x04\x06\x00";
 	struct rpc_delete_vector dv = {.data_file = STRV("f"), .vector = B("vv"), .cardinality = 1};
 	f.deletes = &dv;
 	f.n_deletes = 1;
+	struct rpc_task_message task = {.dialect = RPC_DIALECT_TRINO, .json = B("{}")};
+	f.messages = &task;
+	f.n_messages = 1;
+	struct rpc_manifest_ref manifest = {STRV("m"), 5, 2, 3};
+	f.manifests = &manifest;
+	f.n_manifests = 1;
 	ck_assert(msg_fragment_digest(&f, &d));
 	struct digest want = digest_sha256(B(raw));
 	ck_assert_mem_eq(d.b, want.b, 32);

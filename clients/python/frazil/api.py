@@ -71,6 +71,10 @@ class FragmentApi(txn.Fragment):
         """Sends nothing; needs no await."""
         self.add_delete(data_file, positions, provenance)
 
+    def delete_blob(self, data_file, path, offset, length, cardinality, provenance=None):
+        """As delete(), by a vector that stands in a range of a file."""
+        self.add_blob(data_file, path, offset, length, cardinality, provenance)
+
     def update(self, data_file, positions, new_rows, row_ids):
         return self._txn.client.run(self.add_update(data_file, positions, new_rows, row_ids))
 
@@ -103,10 +107,12 @@ class TxnApi(txn.TxnState):
         """Collects several things into one fragment; call its stage() at the end."""
         return FragmentApi(self, fragment_id, attempt)
 
-    def stage_files(self, data_files=(), deletes=(), fragment_id=None, attempt=0):
+    def stage_files(self, data_files=(), deletes=(), fragment_id=None, attempt=0, delete_files=(),
+                    messages=(), manifests=()):
         """Stages records made elsewhere: dicts as in fragment.avsc."""
-        return self.client.run(self.run_stage(fragment_id, attempt, list(data_files),
-                                              list(deletes)))
+        return self.client.run(self.run_stage(
+            fragment_id, attempt, data_files=data_files, deletes=deletes,
+            delete_files=delete_files, messages=messages, manifests=manifests))
 
     def seal(self, expected=True):
         return self.client.run(self.run_seal(expected))
@@ -166,13 +172,14 @@ class ClientApi:
         """Renews many transactions; a dict {txn_id, state, error} for each."""
         return self.run(txn.run_heartbeat(txns))
 
-    def commit_once(self, name, *, data=None, deletes=(), data_files=(), info=None, summary=None,
-                    max_wait_ms=0, warehouse=None, **options):
+    def commit_once(self, name, *, data=None, deletes=(), data_files=(), delete_files=(),
+                    messages=(), manifests=(), info=None, summary=None, max_wait_ms=0,
+                    warehouse=None, **options):
         """A whole transaction in one message. data: rows to append (info, a BeginReply, saves the
         look-up of schema and location); deletes: (data file, positions[, provenance]) each."""
         return self.run(txn.run_commit_once(
             name, warehouse or self.warehouse, data=data, deletes=deletes, data_files=data_files,
-            info=info, summary=summary, max_wait_ms=max_wait_ms, **options))
+            delete_files=delete_files, messages=messages, manifests=manifests, info=info, summary=summary, max_wait_ms=max_wait_ms, **options))
 
     def check_size(self, payload):
         limit = self.hello["max_frame_bytes"] if self.hello else wire.MAX_FRAME

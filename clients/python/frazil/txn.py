@@ -48,8 +48,15 @@ class Staged:
     digest: bytes
     doomed: str
     warnings: list
-    data_files: list
-    deletes: list
+    record: dict
+
+    @property
+    def data_files(self):
+        return self.record["data_files"]
+
+    @property
+    def deletes(self):
+        return self.record["deletes"]
 
 
 def raise_if_lost(outcome):
@@ -94,12 +101,24 @@ def delete_record(data_file, positions, provenance=None, includes_existing=False
             "provenance": (provenance or "ABSENT").upper(), "includes_existing": includes_existing}
 
 
-def fragment_record(fragment_id, attempt, data_files, deletes):
+def blob_record(data_file, path, offset, length, cardinality, provenance=None,
+                includes_existing=False):
+    """Deletes by a vector that stands in a range of a file, which the server fetches."""
+    return {"data_file": data_file, "vector": b"", "cardinality": cardinality,
+            "provenance": (provenance or "ABSENT").upper(), "includes_existing": includes_existing,
+            "blob": {"path": path, "offset": offset, "length": length}}
+
+
+# The arrays of a fragment, in the order in which its digest covers them.
+PARTS = ("data_files", "deletes", "delete_files", "messages", "manifests")
+
+
+def fragment_record(fragment_id, attempt, data_files=(), deletes=(), delete_files=(), messages=(),
+                    manifests=()):
     fields = codec.load("fragment").fields
-    digest = hashlib.sha256(fields["data_files"].encode(data_files) +
-                            fields["deletes"].encode(deletes)).digest()
-    return {"fragment_id": fragment_id, "attempt": attempt, "digest": digest,
-            "data_files": data_files, "deletes": deletes}
+    parts = dict(zip(PARTS, map(list, (data_files, deletes, delete_files, messages, manifests))))
+    digest = hashlib.sha256(b"".join(fields[p].encode(parts[p]) for p in PARTS)).digest()
+    return {"fragment_id": fragment_id, "attempt": attempt, "digest": digest, **parts}
 
 
 def properties(summary):
@@ -115,6 +134,9 @@ class Fragment:
         self.attempt = attempt
         self.data_files = []
         self.deletes = []
+        self.delete_files = []
+        self.messages = []
+        self.manifests = []
 
     def add_append(self, data):
         self.data_files += yield "do", lambda: parquet.write(data, self._txn.info,
@@ -123,6 +145,18 @@ class Fragment:
     def add_delete(self, data_file, positions, provenance=None):
         self.deletes.append(delete_record(data_file, positions, provenance))
 
+    def add_blob(self, data_file, path, offset, length, cardinality, provenance=None):
+        self.deletes.append(blob_record(data_file, path, offset, length, cardinality, provenance))
+
+    def add_message(self, dialect, text):
+        """text: the JSON of one task of VELOX, PRESTO, TRINO or ICEBERG, as the engine made it."""
+        raw = text.encode() if isinstance(text, str) else bytes(text)
+        self.messages.append({"dialect": dialect.upper(), "json": raw})
+
+    def add_manifest(self, path, length, added_files, added_rows):
+        self.manifests.append({"path": path, "length": length, "added_files": added_files,
+                               "added_rows": added_rows})
+
     def add_update(self, data_file, positions, new_rows, row_ids):
         self.data_files += yield "do", lambda: parquet.write(new_rows, self._txn.info,
                                                              row_ids=row_ids,
@@ -130,8 +164,8 @@ class Fragment:
         self.add_delete(data_file, positions, "MOVED")
 
     def run_stage(self):
-        return (yield from self._txn.run_stage(self.fragment_id, self.attempt, self.data_files,
-                                               self.deletes))
+        return (yield from self._txn.run_stage(self.fragment_id, self.attempt,
+                                               **{p: getattr(self, p) for p in PARTS}))
 
 
 class TxnState:
@@ -156,13 +190,13 @@ class TxnState:
         """A name that the same calls in the same order get again."""
         return str(len(self.staged)) if fragment_id is None else str(fragment_id)
 
-    def run_stage(self, fragment_id, attempt, data_files, deletes):
-        record = fragment_record(self._name(fragment_id), attempt, data_files, deletes)
+    def run_stage(self, fragment_id, attempt, **parts):
+        record = fragment_record(self._name(fragment_id), attempt, **parts)
         reply = yield "call", "stage", {**self._ids(), "fragment": record}
         if reply["digest"] != record["digest"]:
             raise errors.ProtocolError("the server computed another digest of the fragment")
         staged = Staged(reply["fragment_id"], reply["attempt"], reply["digest"], reply["doomed"],
-                        reply["warnings"], data_files, deletes)
+                        reply["warnings"], record)
         self.staged[staged.fragment_id] = staged
         return staged
 
@@ -182,16 +216,19 @@ class TxnState:
         return (yield from f.run_stage())
 
     def run_seal(self, expected=True):
-        """expected: state the totals of what was staged, so that a loss is noticed."""
+        """expected: state the totals of what was staged, so that a loss is noticed; what task
+        messages hold is not known here, with one of them none are stated."""
         staged = list(self.staged.values())
         record = {**self._ids(), "fragments": [
             {"fragment_id": s.fragment_id, "attempt": s.attempt, "digest": s.digest}
             for s in staged]}
-        if expected:
-            files = [f for s in staged for f in s.data_files]
-            record["expected_files"] = len(files)
-            record["expected_rows"] = sum(f["record_count"] for f in files)
-            record["expected_deleted"] = sum(d["cardinality"] for s in staged for d in s.deletes)
+        parts = {p: [x for s in staged for x in s.record[p]] for p in PARTS}
+        if expected and not parts["messages"]:
+            files, manifests = parts["data_files"], parts["manifests"]
+            record["expected_files"] = len(files) + sum(m["added_files"] for m in manifests)
+            record["expected_rows"] = sum(f["record_count"] for f in files) + \
+                sum(m["added_rows"] for m in manifests)
+            record["expected_deleted"] = sum(d["cardinality"] for d in parts["deletes"])
         self.sealed = yield "call", "seal", record
         return self.sealed
 
@@ -226,8 +263,8 @@ def run_info(name, warehouse):
     return reply
 
 
-def run_commit_once(name, warehouse, *, data=None, deletes=(), data_files=(), info=None,
-                    summary=None, max_wait_ms=0, **options):
+def run_commit_once(name, warehouse, *, data=None, deletes=(), data_files=(), delete_files=(),
+                    messages=(), manifests=(), info=None, summary=None, max_wait_ms=0, **options):
     begin = begin_record(name, warehouse, **options)
     files = list(data_files)
     if data is not None:
@@ -236,7 +273,8 @@ def run_commit_once(name, warehouse, *, data=None, deletes=(), data_files=(), in
         files += yield "do", lambda: parquet.write(data, info, name=str(begin["txn_id"]))
     records = [d if isinstance(d, dict) else delete_record(*d) for d in deletes]
     reply = yield "call", "commit_once", {
-        "begin": begin, "fragments": [fragment_record("0", 0, files, records)],
+        "begin": begin, "fragments": [fragment_record("0", 0, files, records, delete_files,
+                                                       messages, manifests)],
         "summary": properties(summary), "max_wait_ms": max_wait_ms}
     return raise_if_lost(Outcome(reply))
 
