@@ -343,7 +343,7 @@ struct fz_outcome {
 	size_t n_files;
 	const struct fz_delete_outcome *deletes;
 	size_t n_deletes;
-	const struct fz_error *reject; /* NULL unless rejected */
+	const struct fz_error *reject; /* NULL unless rejected, or gone with its table */
 	bool has_queue_position;
 	int32_t queue_position;
 	const char *note;

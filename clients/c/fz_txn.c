@@ -238,6 +238,9 @@ static void apply_commit(struct fz_call *call)
 	} else if (s == FZ_STATE_ABORTED || s == FZ_STATE_EXPIRED || s == FZ_STATE_LOST) {
 		r->status = fz_error_set(&r->error, FZ_OVER, fz_state_name(s), "",
 					 "the transaction is %s", fz_state_name(s));
+		/* Its table went and took it along. */
+		if (r->outcome->reject)
+			r->error = *r->outcome->reject;
 	}
 }
 

@@ -143,16 +143,44 @@ bool answer_of(const struct batch_row *row, struct txn_id id, struct bytes *ret_
 	return false;
 }
 
+static bool encode(struct arena *a, const struct rpc_outcome *o, struct bytes *ret_outcome)
+{
+	struct buf b;
+	buf_init(&b, 4096);
+	msg_encode(&rpc_record_outcome, o, &b);
+	bool ok = buf_ok(&b) && arena_bytes(a, buf_bytes(&b), ret_outcome);
+	buf_fini(&b);
+	return ok;
+}
+
 bool answer_simple(struct arena *a, struct txn_id id, enum rpc_state state,
 		   struct bytes *ret_outcome)
 {
 	struct rpc_outcome o = {.txn_id = id.u, .state = state};
-	struct buf b;
-	buf_init(&b, 4096);
-	msg_encode(&rpc_record_outcome, &o, &b);
-	bool ok = buf_ok(&b) && arena_bytes(a, buf_bytes(&b), ret_outcome);
-	buf_fini(&b);
-	return ok;
+	return encode(a, &o, ret_outcome);
+}
+
+void answer_row(const struct txn_row *row, struct rpc_error *scratch, struct rpc_outcome *ret_o)
+{
+	*ret_o = (struct rpc_outcome){.txn_id = row->txn.u, .state = finish_state_of(row->state)};
+	if (row->batch_no == TXN_BATCH_GONE) {
+		struct err err = {.st = ST_TABLE_GONE};
+		rpc_error_of(&err, scratch);
+		/* These would point into err. */
+		scratch->field = STRV("table");
+		scratch->message = strv_of(status_info(ST_TABLE_GONE)->help);
+		ret_o->reject = scratch;
+	}
+}
+
+bool answer_item(struct arena *a, const struct sql_item_result *item, struct bytes *ret_outcome)
+{
+	if (item->batch)
+		return answer_of(item->batch, item->row.txn, ret_outcome);
+	struct rpc_error e;
+	struct rpc_outcome o;
+	answer_row(&item->row, &e, &o);
+	return encode(a, &o, ret_outcome);
 }
 
 bool answer_decode(struct bytes outcome, struct arena *a, const struct rpc_outcome **ret_o)

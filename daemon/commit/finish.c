@@ -120,7 +120,8 @@ void finish_final(struct core *c, struct request *r, struct bytes outcome)
 	const struct rpc_outcome *o;
 	enum status st = ST_TXN_STATE;
 	if (answer_decode(outcome, &r->arena, &o))
-		st = o->state == RPC_STATE_EXPIRED   ? ST_TXN_EXPIRED
+		st = o->reject && o->state == RPC_STATE_ABORTED ? ST_TABLE_GONE
+		     : o->state == RPC_STATE_EXPIRED	     ? ST_TXN_EXPIRED
 		     : o->state == RPC_STATE_ABORTED ? ST_TXN_ABORTED
 		     : o->state == RPC_STATE_LOST    ? ST_LOST
 						     : ST_TXN_STATE;
@@ -181,8 +182,12 @@ void finish_row(struct core *c, struct request *r, const struct txn_row *row)
 		request_status(c, r, ST_TOO_LARGE, "", "the reply exceeds its limit");
 		return;
 	}
-	o->txn_id = row->txn.u;
-	o->state = finish_state_of(row->state);
+	struct rpc_error *e = arena_calloc(&r->arena, 1, sizeof *e);
+	if (!e) {
+		request_status(c, r, ST_TOO_LARGE, "", "the reply exceeds its limit");
+		return;
+	}
+	answer_row(row, e, o);
 	request_rpc(c, r, o);
 }
 
@@ -277,10 +282,7 @@ bool finish_from_rows(struct core *c, struct request *r, const struct sql_item_r
 	if (repeated(c, r, row))
 		return true;
 	struct bytes outcome;
-	bool ok = item->batch ? answer_of(item->batch, row->txn, &outcome)
-			      : answer_simple(&r->arena, row->txn, finish_state_of(row->state),
-					      &outcome);
-	if (!ok)
+	if (!answer_item(&r->arena, item, &outcome))
 		request_status(c, r, ST_INTERNAL, "", "the stored outcome does not decode");
 	else if (r->kind == EV_STATUS)
 		finish_outcome(c, r, outcome);
@@ -489,7 +491,7 @@ static void aborted(struct core *c, void *ctx, const struct event *ev)
 	struct bytes outcome;
 	bool ok = !q->lost && !core_sql_clean_failure(q) && q->item.st == ST_OK &&
 		  q->item.has_row && q->item.row.state == TXN_DB_ABORTED;
-	if (ok && answer_simple(&x->arena, x->id, RPC_STATE_ABORTED, &outcome)) {
+	if (ok && answer_item(&x->arena, &q->item, &outcome)) {
 		if (!r->answered)
 			list_push_back(&x->waiters, &r->wait);
 		txn_final(c, x, outcome);

@@ -188,10 +188,7 @@ static void recheck_done(struct core *c, void *ctx, const struct event *ev)
 		bool final = !gone && item->row.state != TXN_DB_OPEN &&
 			     item->row.state != TXN_DB_SEALED;
 		struct bytes outcome;
-		if (final && (item->batch ? answer_of(item->batch, x->id, &outcome)
-					  : answer_simple(&x->arena, x->id,
-							  finish_state_of(item->row.state),
-							  &outcome))) {
+		if (final && answer_item(&x->arena, item, &outcome)) {
 			b->txns[k->i] = NULL;
 			struct bytes kept;
 			if (arena_bytes(&x->arena, outcome, &kept))

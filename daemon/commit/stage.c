@@ -39,7 +39,11 @@ void stage_item_error(struct core *c, struct request *r, const struct sql_item_r
 			STRV_ARG(item->path));
 		break;
 	case ST_TXN_STATE:
-		err_set(&err, item->st, "txn_id", "the transaction is no longer open");
+		if (item->has_row && item->row.batch_no == TXN_BATCH_GONE)
+			err_set(&err, ST_TABLE_GONE, "table", "%s",
+				status_info(ST_TABLE_GONE)->help);
+		else
+			err_set(&err, item->st, "txn_id", "the transaction is no longer open");
 		break;
 	default:
 		err_set(&err, item->st, "txn_id", "%s", status_info(item->st)->help);

@@ -517,6 +517,12 @@ MUST_CHECK bool answer_pack(struct core *c, struct batch *b);
 MUST_CHECK bool answer_of(const struct batch_row *row, struct txn_id id, struct bytes *ret_outcome);
 MUST_CHECK bool answer_simple(struct arena *a, struct txn_id id, enum rpc_state state,
 			      struct bytes *ret_outcome);
+/* What a final row says that no batch decided: its state, and that it ended with its table. The error
+ * goes into scratch. */
+void answer_row(const struct txn_row *row, struct rpc_error *scratch, struct rpc_outcome *ret_o);
+/* The outcome of a final transaction as TXN_READ found it. */
+MUST_CHECK bool answer_item(struct arena *a, const struct sql_item_result *item,
+			    struct bytes *ret_outcome);
 MUST_CHECK bool answer_decode(struct bytes outcome, struct arena *a,
 			      const struct rpc_outcome **ret_o);
 

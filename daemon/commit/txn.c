@@ -535,10 +535,8 @@ static void reread_done(struct core *c, void *ctx, const struct event *ev)
 		     (x->state == TXN_OPEN || x->state == TXN_SEALED);
 	if (known && item->row.state > TXN_DB_SEALED) {
 		struct bytes outcome, kept;
-		bool ok = item->batch ? answer_of(item->batch, x->id, &outcome)
-				      : answer_simple(&x->arena, x->id,
-						      finish_state_of(item->row.state), &outcome);
-		if (ok && arena_bytes(&x->arena, outcome, &kept))
+		if (answer_item(&x->arena, item, &outcome) &&
+		    arena_bytes(&x->arena, outcome, &kept))
 			txn_final(c, x, kept);
 	} else if (known && item->row.state == TXN_DB_SEALED && x->state == TXN_OPEN) {
 		replace(c, x, item);

@@ -24,6 +24,9 @@ enum txn_db_state {
 	TXN_DB_LOST = 6,
 };
 
+/* In place of a batch number: the transaction ended with its table. */
+#define TXN_BATCH_GONE INT64_C(-1)
+
 /* One row of `head`. */
 struct head_row {
 	struct table_id table;
@@ -60,7 +63,7 @@ struct txn_row {
 	struct digest set_digest;
 	struct bytes seal; /* packed, version byte first: winning fragments in seal order; empty */
 	struct bytes summary; /* packed summary properties of Commit; empty when none */
-	int64_t batch_no;     /* 0 until final through a batch */
+	int64_t batch_no;     /* 0 until final through a batch, or TXN_BATCH_GONE */
 };
 
 /* One row of `fragment`. */
@@ -157,10 +160,10 @@ struct batch_row {
  *              0 unless the uuid has one, batch row with epoch 1 and no transactions, ledger as
  *              publish. CREATED with the head (its name empty).
  * TABLE_DROP   no head with table and incarnation -> REFUSED; else the head and name go, OPEN and
- *              SEALED transactions of the table become ABORTED (batch_no 0), their staged paths and
- *              all ledger rows of the table with epoch >= 0 are queued; free purge paths too,
- *              except those beneath the location of another table or view, which come back as
- *              `paths`.
+ *              SEALED transactions of the table become ABORTED (batch_no TXN_BATCH_GONE), their
+ *              staged paths and all ledger rows of the table with epoch >= 0 are queued; free
+ *              purge paths too, except those beneath the location of another table or view,
+ *              which come back as `paths`.
  * CLEAN_CLAIM  first queues leftovers of the table: staged by final or unknown transactions; ledger
  *              rows whose epoch is below the head's, or whose head is gone; ledger rows of creates
  *              (epoch -1) older than the grace. Then at most max paths, oldest first: queued for at

@@ -363,7 +363,7 @@ static void create_and_drop(struct pgtest *t, struct admin *a)
 	n.incarnation = r.r.head.incarnation;
 	e = (struct sql_effect){.kind = SQL_TXN_READ, .u.txn = row.txn};
 	pgtest_run(t, &e, &r);
-	EXPECT(r.r.item.row.state == TXN_DB_ABORTED && r.r.item.row.batch_no == 0);
+	EXPECT(r.r.item.row.state == TXN_DB_ABORTED && r.r.item.row.batch_no == TXN_BATCH_GONE);
 	EXPECT(admin_i64(a, "SELECT count(*) FROM frazil.object WHERE path = '/w/t3/x.parquet'"
 			    " AND state = 2") == 1);
 	struct txn_row old = make_txn(&m, 37);

@@ -337,20 +337,75 @@ def test_dropped_and_made_anew(lab, sealed):
         peer.call("seal", {**me, "fragments": [ref_of(frag)]})
     lab.rest.want(204, "DELETE", t.target)
     lab.forget(t)
-    if not sealed:
-        with refused("TABLE_GONE", "TXN_ABORTED"):
-            peer.call("seal", {**me, "fragments": [ref_of(frag)]})
-        with refused("TABLE_GONE", "TXN_ABORTED"):
+    def gone():
+        """Every message about it, also after a restart."""
+        with refused("TABLE_GONE"):
             peer.call("stage", {**me, "fragment": fragment("g", t.files(1))})
-    assert peer.call("status", {"txn_id": me["txn_id"]})["state"] == "ABORTED"
-    assert peer.call("commit", {**me, "summary": []})["state"] == "ABORTED"
+        if not sealed:
+            with refused("TABLE_GONE"):
+                peer.call("seal", {**me, "fragments": [ref_of(frag)]})
+        for got in (peer.call("status", {"txn_id": me["txn_id"]}), peer.call("commit", {**me, "summary": []}),
+                    peer.call("abort", me)):
+            assert got["state"] == "ABORTED" and got["reject"]["name"] == "TABLE_GONE", got
+        assert peer.call("heartbeat", {"items": [me]})["items"][0]["state"] == "ABORTED"
+
+    gone()
     with refused("NO_SUCH_TABLE"):
         peer.call("begin", begin(t))
     anew = lab.table("dropped%d" % sealed)
     with refused("DIGEST_CONFLICT", "TABLE_GONE"):
         peer.call("begin", b)
-    assert peer.call("commit", {**me, "summary": []})["state"] == "ABORTED"
+    gone()
+    lab.daemon.restart(kill=True)
+    peer = Peer(lab.daemon)
+    gone()
     anew.append(3)
+
+
+@pytest.mark.parametrize("how", ["register", "create"])
+def test_replaced_between_begin_and_commit(lab, how):
+    """Another table under the same name, or the same one registered over itself: a new incarnation. What was begun
+    on the old one ends; an abort of its client before stays an abort."""
+    t = lab.table("replaced_" + how)
+    path, o = t.append(4)
+    peer = Peer(lab.daemon)
+    open_one, sealed, given_up = (ids(peer.call("begin", begin(t))) for _ in range(3))
+    frag = fragment("f", t.files(1))
+    peer.call("stage", {**sealed, "fragment": frag})
+    peer.call("seal", {**sealed, "fragments": [ref_of(frag)]})
+    assert peer.call("abort", given_up)["state"] == "ABORTED"
+    mine = begin(t, kind="DELETE", read_snapshot_id=o.snapshot_id)
+    deleter = ids(peer.call("begin", mine))
+    folder = "/v1/namespaces/%s/" % lab.space
+    if how == "register":
+        lab.rest.want(200, "POST", folder + "register", {
+            "name": t.short, "metadata-location": t.load()["metadata-location"], "overwrite": True})
+    else:
+        lab.rest.want(204, "DELETE", t.target)
+        lab.forget(t)
+        t = lab.table(t.short)
+        path, o = t.append(4)
+    for restart in (False, True):
+        for me in (open_one, sealed, deleter):
+            got = peer.call("commit", {**me, "summary": []})
+            assert got["state"] == "ABORTED" and got["reject"]["name"] == "TABLE_GONE", got
+        with refused("TABLE_GONE"):
+            peer.call("stage", {**deleter, "fragment": fragment("f", (), [(path, [1])])})
+        with refused("TABLE_GONE"):
+            peer.call("seal", {**open_one, "fragments": []})
+        if how == "register":  # the same message, the same answer; no later one helps it
+            assert ids(peer.call("begin", mine)) == deleter
+        else:
+            with refused("DIGEST_CONFLICT"):
+                peer.call("begin", mine)
+        got = peer.call("status", {"txn_id": given_up["txn_id"]})
+        assert got["state"] == "ABORTED" and "reject" not in got, got
+        if not restart:
+            lab.daemon.restart(kill=True)
+            peer = Peer(lab.daemon)
+    t._info = None
+    t.append(2)
+    t.delete(path, [1], t.head())
 
 
 def test_summaries(lab, table):

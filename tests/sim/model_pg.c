@@ -260,7 +260,7 @@ static void fill_read(struct world *w, const struct m_txn *t, struct sql_item_re
 	if (t->r.state <= TXN_DB_SEALED) {
 		it->fragments = t->frags;
 		it->n_fragments = t->n_frags;
-	} else if (t->r.batch_no) {
+	} else if (t->r.batch_no > 0) {
 		it->batch = pg_batch(w, t->r.table, t->batch_incarnation, t->r.batch_no);
 	}
 }
@@ -435,6 +435,7 @@ static void end_table(struct world *w, struct table_id table)
 		struct m_txn *t = p->txns[i];
 		if (uuid_eq(t->r.table.u, table.u) && t->r.state <= TXN_DB_SEALED) {
 			t->r.state = TXN_DB_ABORTED;
+			t->r.batch_no = TXN_BATCH_GONE;
 			model_queue_staged(w, t->r.txn);
 		}
 	}

@@ -604,7 +604,11 @@ void oracle_told(struct world *w, struct txn_id id, const struct rpc_outcome *o)
 	if (!t || state_of((uint8_t)t->r.state) != o->state)
 		world_fail(w, "a client was told state %d, the row says %d", (int)o->state,
 			   t ? (int)t->r.state : -1);
-	if (t->r.batch_no) {
+	if ((t->r.batch_no == TXN_BATCH_GONE) !=
+	    (o->state == RPC_STATE_ABORTED && o->reject &&
+	     strv_eq(o->reject->name, STRV("TABLE_GONE"))))
+		world_fail(w, "an outcome and its row disagree on whether the table is gone");
+	if (t->r.batch_no > 0) {
 		const struct batch_row *b =
 			pg_batch(w, t->r.table, t->batch_incarnation, t->r.batch_no);
 		if (!b || !o->has_batch_no || o->batch_no != b->batch_no ||

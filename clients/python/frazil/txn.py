@@ -70,8 +70,10 @@ def raise_if_lost(outcome):
         raise errors.Rejected(found.message, code=found.code, name=found.name, field=found.field,
                               retry=found.retry, effect=found.effect, outcome=outcome)
     if outcome.final and outcome.state != "COMMITTED":
-        raise errors.TransactionOver(f"the transaction is {outcome.state.lower()}",
-                                     name=outcome.state, outcome=outcome)
+        # Its table went and took it along, or simply its state.
+        why = outcome.reject or {"message": f"the transaction is {outcome.state.lower()}",
+                                 "name": outcome.state}
+        raise errors.TransactionOver(why["message"], name=why["name"], outcome=outcome)
     return outcome
 
 
