@@ -23,7 +23,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			if (more)
 				seen += (size_t)count;
 			else
-				ASSERT(counted == ST_OK && seen == n);
+				/* Counts of empty blocks may sum up to more than a size holds. */
+				ASSERT(counted != ST_OK || seen == n);
 		}
 	}
 	arena_fini(&a);
