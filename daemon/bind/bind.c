@@ -445,6 +445,7 @@ static struct core_conf conf_of(const struct app *app)
 		.batch_max_txns = (size_t)c->commit_batch_max_txns,
 		.txn_max = (size_t)c->txn_max_open,
 		.request_max_bytes = REQUEST_BYTES,
+		.txn_max_bytes = (size_t)c->txn_max_bytes,
 		.cache_max_bytes = CACHE_BYTES,
 		.window_us = c->commit_window_ms * 1000,
 		.fairness_us = c->commit_fairness_ms * 1000,

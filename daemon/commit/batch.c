@@ -87,8 +87,11 @@ void batch_failed(struct core *c, struct batch *b, const struct err *err)
 {
 	struct table *t = b->table;
 	core_log(c, 4, "batch.failed", t, NULL, err);
-	if (err->st == ST_LIMIT && !b->rest) {
-		too_big(c, b, err);
+	if (err->st == ST_LIMIT) {
+		if (b->rest)
+			rest_failed(c, b, err);
+		else
+			too_big(c, b, err);
 		return;
 	}
 	bool passing = err->st == ST_IO || err->st == ST_UNAVAILABLE ||

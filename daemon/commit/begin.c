@@ -251,8 +251,10 @@ void begin_start(struct core *c, struct request *r)
 		begin_late(c, r, &err);
 		return;
 	}
-	if (c->n_txns >= c->conf.txn_max) {
-		request_status(c, r, ST_OVERLOADED, "", "too many transactions are open");
+	if (c->n_txns >= c->conf.txn_max || txn_full(c)) {
+		request_status(c, r, ST_OVERLOADED, "",
+			       txn_full(c) ? "open transactions hold too much memory"
+					   : "too many transactions are open");
 		return;
 	}
 	x = txn_new(c, t, id);
@@ -262,6 +264,7 @@ void begin_start(struct core *c, struct request *r)
 		request_fail(c, r, &err);
 		return;
 	}
+	txn_weigh(c, x);
 	r->txn = x;
 	r->sent = true;
 	request_hold_txn(r, x);

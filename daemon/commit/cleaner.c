@@ -11,6 +11,7 @@
 #define ROUND_MAX 256
 #define ROUND_BYTES ((size_t)64 << 20)
 #define HORIZON_US INT64_C(60000000)
+#define CREATE_SLACK_MS 1000
 
 struct path {
 	struct strv text;
@@ -246,6 +247,15 @@ static void horizon_done(struct core *c, void *ctx, const struct event *ev)
 	c->background--;
 }
 
+/* A creation has no epoch that would protect its object until it is published, only its age: one that
+ * is slow, under a short grace, must not lose it. */
+static int64_t grace_ms(const struct core *c)
+{
+	int64_t since = create_oldest_us(c);
+	int64_t age = since == INT64_MAX ? 0 : (c->now_us - since) / 1000 + CREATE_SLACK_MS;
+	return age > c->conf.cleaner_grace_ms ? age : c->conf.cleaner_grace_ms;
+}
+
 static void start_round(struct core *c, struct timer *timer)
 {
 	struct cleaner *k = CONTAINER_OF(timer, struct cleaner, timer);
@@ -268,7 +278,7 @@ static void start_round(struct core *c, struct timer *timer)
 	struct effect *e = core_emit(c, FX_SQL, claimed, k);
 	e->u.sql.kind = SQL_CLEAN_CLAIM;
 	e->u.sql.u.claim = (struct sql_clean_claim){.table = k->table,
-						    .grace_ms = c->conf.cleaner_grace_ms,
+						    .grace_ms = grace_ms(c),
 						    .tombstone_ms = c->conf.cleaner_tombstone_ms,
 						    .max = ROUND_MAX};
 }

@@ -21,8 +21,20 @@ struct creation {
 	bool registered;
 	bool ledgered;
 	bool lost; /* an answer was lost: it may have been created */
+	int64_t since_us;
 	struct timer timer;
 };
+
+int64_t create_oldest_us(const struct core *c)
+{
+	int64_t oldest = INT64_MAX;
+	LIST_FOR (n, tmp, &c->requests) {
+		const struct creation *k = LIST_ITEM(n, struct request, node)->creation;
+		if (k && k->since_us < oldest)
+			oldest = k->since_us;
+	}
+	return oldest;
+}
 
 static void creation_fini(void *p)
 {
@@ -180,6 +192,7 @@ void create_table(struct core *c, struct request *r)
 	struct metadata *m = r->in.u.create.metadata;
 	struct creation *k = core_keep(c, sizeof *k, creation_fini);
 	k->r = r;
+	k->since_us = c->now_us;
 	request_hold(r);
 	r->creation = k;
 	k->registered = r->in.u.create.registered;

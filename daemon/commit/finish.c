@@ -400,7 +400,7 @@ static void requested(struct core *c, void *ctx, const struct event *ev)
 		return;
 	}
 	r->txn = NULL;
-	if (!core_sql_clean_failure(q) && q->item.has_row)
+	if (!core_sql_clean_failure(q) && (q->item.has_row || q->item.st == ST_TXN_UNKNOWN))
 		txn_reread(c, x);
 	if (core_sql_clean_failure(q))
 		request_status(c, r, ST_OVERLOADED, "", "PostgreSQL cannot be reached");

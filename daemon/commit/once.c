@@ -172,6 +172,7 @@ static void once_run(struct core *c, struct gather *g)
 		once_fail(c, r, &err);
 		return;
 	}
+	txn_weigh(c, x);
 	r->sent = true;
 	x->once = item;
 	x->asker = r;
@@ -206,8 +207,10 @@ void once_start(struct core *c, struct request *r)
 		}
 		return;
 	}
-	if (c->n_txns >= c->conf.txn_max || t->n_queue >= c->conf.queue_max) {
-		request_status(c, r, ST_OVERLOADED, "", "too many transactions are waiting");
+	if (c->n_txns >= c->conf.txn_max || t->n_queue >= c->conf.queue_max || txn_full(c)) {
+		request_status(c, r, ST_OVERLOADED, "",
+			       txn_full(c) ? "open transactions hold too much memory"
+					   : "too many transactions are waiting");
 		return;
 	}
 	if (begin_check(t, &m->begin, &err) != ST_OK) {

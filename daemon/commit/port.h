@@ -181,6 +181,7 @@ struct core_conf {
 	size_t batch_max_txns;
 	size_t txn_max;		 /* transactions in memory */
 	size_t request_max_bytes; /* decoded fragments of one transaction */
+	size_t txn_max_bytes;	 /* of all transactions in memory; 0 = no bound */
 	size_t cache_max_bytes;
 	int64_t window_us;	 /* wait after the first arrival before planning; 0 = none */
 	int64_t fairness_us;	 /* longest hold for a REST client that was refused; 0 = none */

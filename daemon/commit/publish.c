@@ -141,6 +141,35 @@ static void pause(struct core *c, struct batch *b, enum batch_state then)
 	core_timer(c, &b->timer, c->now_us + c->conf.retry_us, resume);
 }
 
+/* Refusals that do not pass by themselves, in a row, before the table halts. */
+#define REFUSALS_MAX 5
+
+/* A server that refuses the very same statement again and again (a right was taken away, a function
+ * is gone) would be asked for ever and nobody would see it: the table halts. true: b is over. */
+static bool hopeless(struct core *c, struct batch *b, const struct sql_result *r)
+{
+	struct table *t = b->table;
+	struct err err = {0};
+	if (!r->sent && r->err.st == ST_LIMIT) {
+		/* Larger than a statement may be. */
+		err = r->err;
+		if (b->ledgered)
+			publish_unledger(c, t->id, b->id, b->ledger.epoch);
+		batch_failed(c, b, &err);
+		return true;
+	}
+	if (!r->sent || r->err.st == ST_UNAVAILABLE || ++b->refusals < REFUSALS_MAX)
+		return false;
+	err_set(&err, ST_TABLE_HALTED, "batch",
+		"PostgreSQL refuses the batch, SQLSTATE %.5s; the log has the detail",
+		r->err.detail[0] ? r->err.detail : "unknown");
+	if (b->ledgered)
+		publish_unledger(c, t->id, b->id, b->ledger.epoch);
+	batch_back(c, b);
+	table_halt(c, t, &err);
+	return true;
+}
+
 static void refused_done(struct core *c, void *ctx, const struct event *ev);
 
 /* The guard did not hold: somebody else wrote the head. Read what it says now. */
@@ -182,7 +211,12 @@ static void recheck_done(struct core *c, void *ctx, const struct event *ev)
 	struct batch *b = k->b;
 	const struct sql_result *r = ev->u.done.sql;
 	struct txn *x = b->txns[k->i];
-	if (!r->lost && !core_sql_clean_failure(r) && x) {
+	if (!r->lost && !core_sql_clean_failure(r) && x &&
+	    r->item.st == ST_TXN_UNKNOWN) {
+		/* Planned again it would be refused for ever, and all that share its batches. */
+		b->txns[k->i] = NULL;
+		txn_vanish(c, x);
+	} else if (!r->lost && !core_sql_clean_failure(r) && x) {
 		const struct sql_item_result *item = &r->item;
 		bool gone = item->st != ST_OK;
 		bool final = !gone && item->row.state != TXN_DB_OPEN &&
@@ -273,7 +307,8 @@ static void ledgered(struct core *c, void *ctx, const struct event *ev)
 	/* A lost reply may have written the rows; the statement is repeated with the same rows. */
 	b->ledgered |= r->lost || !core_sql_clean_failure(r);
 	if (r->lost || core_sql_clean_failure(r)) {
-		pause(c, b, BATCH_LEDGER);
+		if (r->lost || !hopeless(c, b, r))
+			pause(c, b, BATCH_LEDGER);
 		return;
 	}
 	if (r->verdict != SQL_APPLIED) {
@@ -335,7 +370,8 @@ static void published(struct core *c, void *ctx, const struct event *ev)
 		publish_resolve(c, b);
 	} else if (core_sql_clean_failure(r)) {
 		core_log(c, 4, "batch.publish", b->table, NULL, &r->err);
-		pause(c, b, BATCH_PUBLISHING);
+		if (!hopeless(c, b, r))
+			pause(c, b, BATCH_PUBLISHING);
 	} else if (r->verdict == SQL_APPLIED) {
 		batch_published(c, b);
 	} else {

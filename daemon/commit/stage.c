@@ -85,7 +85,7 @@ static void item_refused(struct core *c, struct request *r, struct txn *x,
 			 const struct sql_item_result *item)
 {
 	stage_item_error(c, r, item);
-	if (item->has_row && item->row.state != TXN_DB_OPEN)
+	if (item->st == ST_TXN_UNKNOWN || (item->has_row && item->row.state != TXN_DB_OPEN))
 		txn_reread(c, x);
 }
 
@@ -163,6 +163,7 @@ static void stage_run(struct core *c, struct gather *g)
 		return;
 	}
 	r->sent = true;
+	txn_weigh(c, x);
 	struct effect *e = core_emit(c, FX_SQL, staged, r);
 	e->u.sql.kind = SQL_TXN_STAGE;
 	e->u.sql.u.stage = item;
@@ -203,7 +204,15 @@ void stage_stage(struct core *c, struct request *r)
 		r->txn = NULL;
 		return;
 	}
-	if (frag_decode(x->table->meta, x, &r->in.u.stage->fragment, &r->frag, &err) != ST_OK) {
+	if (txn_full(c)) {
+		request_status(c, r, ST_OVERLOADED, "", "open transactions hold too much memory");
+		r->txn = NULL;
+		return;
+	}
+	enum status st =
+		frag_decode(x->table->meta, x, &r->in.u.stage->fragment, &r->frag, &err);
+	txn_weigh(c, x);
+	if (st != ST_OK) {
 		err_prefix(&err, "fragment");
 		request_fail(c, r, &err);
 		r->txn = NULL;
@@ -455,6 +464,7 @@ void stage_seal(struct core *c, struct request *r)
 		r->txn = NULL;
 		return;
 	}
+	txn_weigh(c, x);
 	x->row.set_digest = digest_sha256(x->row.seal);
 	x->row.has_set_digest = true;
 	x->busy = r;

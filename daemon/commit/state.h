@@ -127,6 +127,7 @@ struct txn {
 	struct entry entry;
 	struct bitmap64 **sets; /* owned: positions of deletes */
 	size_t n_sets, cap_sets;
+	size_t set_bytes, weighed; /* of the sets; of all as the core counts it */
 	/* Of the winners, set when sealed. */
 	struct plan_delete *merged; /* each data file once */
 	size_t n_merged;
@@ -220,6 +221,7 @@ struct batch {
 	struct sql_publish publish;
 	struct timer timer;
 	enum batch_state resume; /* after PAUSED */
+	int refusals;		 /* by PostgreSQL, for causes that do not pass by themselves */
 	struct txn_id *ids;
 	uint8_t *states;
 	struct bytes *outcomes; /* per transaction, inside the packed form */
@@ -254,6 +256,7 @@ struct core {
 	struct list table_list;
 	struct txn *txns[4096];
 	size_t n_txns;
+	size_t txn_bytes; /* held by transactions */
 	int64_t next_deadline;
 	struct timer sweep;
 	struct timer recover;
@@ -349,6 +352,13 @@ struct txn *txn_find(struct core *c, struct txn_id id);
 struct txn *txn_new(struct core *c, struct table *t, struct txn_id id);
 void txn_free(struct core *c, struct txn *x);
 void txn_free_all(struct core *c); /* the core goes */
+/* Counts what the transaction has grown by. */
+void txn_weigh(struct core *c, struct txn *x);
+/* Whether all together hold as much as they may: nothing that grows is begun then. */
+static inline bool txn_full(const struct core *c)
+{
+	return c->conf.txn_max_bytes && c->txn_bytes >= c->conf.txn_max_bytes;
+}
 void txn_move(struct core *c, struct txn *x, enum txn_state to);
 struct digest txn_token(const struct core *c, struct txn_id id, struct table_id table,
 			int64_t incarnation);
@@ -376,6 +386,9 @@ void txn_queue(struct core *c, struct txn *x);
 void txn_asked(struct txn *x);
 /* Final: answers everyone who waits and frees it. outcome is an encoded rpc_outcome. */
 void txn_final(struct core *c, struct txn *x, struct bytes outcome);
+/* Its row is gone from the database: nothing was decided and nothing can be. Tells everyone and frees
+ * it. */
+void txn_vanish(struct core *c, struct txn *x);
 /* Whether the asker's statement must be sent again. */
 bool txn_ask_failed(struct txn *x, const struct sql_result *r);
 /* The rows know of a later expiry. */
@@ -507,6 +520,8 @@ void rest_unview(struct batch *b);
 
 /* --- create.c --- */
 void create_table(struct core *c, struct request *r);
+/* Since when the oldest creation writes its first object; INT64_MAX when none does. */
+int64_t create_oldest_us(const struct core *c);
 void create_drop(struct core *c, struct request *r);
 
 /* --- answer.c --- */

@@ -340,7 +340,10 @@ static void queue_done(struct core *c, void *ctx, const struct event *ev)
 	const struct sql_result *r = ev->u.done.sql;
 	if (!t->gone) {
 		if (r->lost || core_sql_clean_failure(r)) {
-			core_timer(c, &t->timer, c->now_us + c->conf.retry_us, load_again);
+			struct err err = {0};
+			err_set(&err, ST_UNAVAILABLE, "",
+				"the table's transactions cannot be read from PostgreSQL");
+			load_failed(c, t, &err);
 		} else {
 			t->state = TABLE_READY;
 			t->failures = 0;

@@ -4,6 +4,7 @@
 #include "daemon/commit/state.h"
 #include "daemon/commit/mutant.h"
 
+#include "proto/dv/bitmap64.h"
 #include "proto/iceberg/metadata.h"
 #include "proto/rpc/msg.h"
 
@@ -43,6 +44,13 @@ struct txn *txn_new(struct core *c, struct table *t, struct txn_id id)
 	return x;
 }
 
+void txn_weigh(struct core *c, struct txn *x)
+{
+	size_t now = x->arena.used + x->set_bytes;
+	c->txn_bytes += now - x->weighed;
+	x->weighed = now;
+}
+
 static void free_now(struct txn *x)
 {
 	list_remove(&x->ghost);
@@ -73,6 +81,7 @@ void txn_free(struct core *c, struct txn *x)
 		p = &(*p)->next;
 	*p = x->next;
 	c->n_txns--;
+	c->txn_bytes -= x->weighed;
 	list_remove(&x->entry.node);
 	list_remove(&x->order);
 	core_timer_stop(&x->timer);
@@ -223,6 +232,7 @@ static void own_set(struct txn *x, struct bitmap64 *set)
 		x->sets = base_realloc_array(x->sets, x->cap_sets, sizeof(struct bitmap64 *));
 	}
 	x->sets[x->n_sets++] = set;
+	x->set_bytes += bitmap64_memory(set);
 }
 
 void txn_own_set(struct txn *x, struct bitmap64 *own_bits)
@@ -438,6 +448,7 @@ void txn_restore(struct core *c, struct table *t, const struct sql_item_result *
 	}
 	if (st == ST_OK && item->row.state == TXN_DB_OPEN) {
 		txn_move(c, x, TXN_OPEN);
+		txn_weigh(c, x);
 		return;
 	}
 	struct frag **winners = NULL;
@@ -461,6 +472,7 @@ void txn_restore(struct core *c, struct table *t, const struct sql_item_result *
 		return;
 	}
 	txn_move(c, x, TXN_SEALED);
+	txn_weigh(c, x);
 	if (x->row.commit_requested) {
 		txn_asked(x);
 		txn_verify(c, x);
@@ -485,6 +497,28 @@ void txn_final(struct core *c, struct txn *x, struct bytes outcome)
 	if (x->busy)
 		x->busy->txn = NULL;
 	struct table *t = x->table;
+	bool led = !list_empty(&x->order);
+	txn_free(c, x);
+	if (led)
+		advance(c, t);
+}
+
+void txn_vanish(struct core *c, struct txn *x)
+{
+	struct err err = {0};
+	struct table *t = x->table;
+	err_set(&err, ST_TXN_UNKNOWN, "txn_id",
+		"the transaction's row is gone from the database");
+	core_log(c, 3, "txn.vanished", t, x, &err);
+	for (struct list *n; (n = list_pop_front(&x->waiters));)
+		request_fail(c, LIST_ITEM(n, struct request, wait), &err);
+	for (struct list *n; (n = list_pop_front(&x->turn));) {
+		struct request *r = LIST_ITEM(n, struct request, wait);
+		r->txn = NULL;
+		request_fail(c, r, &err);
+	}
+	if (x->busy)
+		x->busy->txn = NULL;
 	bool led = !list_empty(&x->order);
 	txn_free(c, x);
 	if (led)
@@ -530,10 +564,12 @@ static void reread_done(struct core *c, void *ctx, const struct event *ev)
 	const struct sql_result *r = ev->u.done.sql;
 	const struct sql_item_result *item = &r->item;
 	x->ending = false;
-	bool known = !x->gone && !r->lost && !core_sql_clean_failure(r) && item->st == ST_OK &&
-		     !x->busy && !x->stages && !x->stats &&
-		     (x->state == TXN_OPEN || x->state == TXN_SEALED);
-	if (known && item->row.state > TXN_DB_SEALED) {
+	bool free = !x->gone && !r->lost && !core_sql_clean_failure(r) && !x->busy && !x->stages &&
+		    !x->stats && (x->state == TXN_OPEN || x->state == TXN_SEALED);
+	bool known = free && item->st == ST_OK;
+	if (free && item->st == ST_TXN_UNKNOWN) {
+		txn_vanish(c, x);
+	} else if (known && item->row.state > TXN_DB_SEALED) {
 		struct bytes outcome, kept;
 		if (answer_item(&x->arena, item, &outcome) &&
 		    arena_bytes(&x->arena, outcome, &kept))
@@ -569,6 +605,9 @@ static void expired(struct core *c, void *ctx, const struct event *ev)
 		txn_renew(x, &r->item);
 		if (r->item.row.state != TXN_DB_OPEN)
 			txn_reread(c, x);
+	} else if (!x->gone && !r->lost && !core_sql_clean_failure(r) &&
+		   r->item.st == ST_TXN_UNKNOWN) {
+		txn_reread(c, x);
 	}
 	txn_let(x);
 }

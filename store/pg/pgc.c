@@ -250,8 +250,10 @@ static void op_error(struct pgc_op *op, const PGresult *r)
 	const char *text = PQresultErrorField(r, PG_DIAG_MESSAGE_PRIMARY);
 	snprintf(op->sqlstate, sizeof op->sqlstate, "%s", state ? state : "");
 	enum status st = ST_INTERNAL;
+	/* Read-only: a server that has become a standby. System errors: its disk. */
 	if (state &&
-	    (!strncmp(state, "53", 2) || !strcmp(state, "55P03") || !strcmp(state, "57014") ||
+	    (!strncmp(state, "53", 2) || !strncmp(state, "58", 2) || !strcmp(state, "25006") ||
+	     !strcmp(state, "55P03") || !strcmp(state, "57014") ||
 	     !strcmp(state, "57P01") || !strcmp(state, "57P02") || !strcmp(state, "57P03") ||
 	     !strncmp(state, "40", 2)))
 		st = ST_UNAVAILABLE;

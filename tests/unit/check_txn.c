@@ -1,5 +1,7 @@
 /* Transactions whose end meets statements under way, step by step: nothing that an effect points at
  * goes before its answer, and every request is answered once. The sanitizers judge the memory. */
+#include <stdio.h>
+
 #include "daemon/commit/encode.h"
 #include "proto/rpc/msg.h"
 #include "tests/unit/core_script.h"
@@ -301,6 +303,218 @@ START_TEST(lost_begin)
 }
 END_TEST
 
+/* N transactions that are asked for and confirmed; the first is being encoded alone. */
+enum { TWO = 2 };
+struct two {
+	struct bench b;
+	struct rpc_fragment f[TWO];
+	struct rpc_data_file file[TWO];
+	struct rpc_commit_once m[TWO];
+	req_id req[TWO];
+};
+
+static void put_all(struct script *s)
+{
+	static const struct err ok;
+	for (;;) {
+		bool found = false;
+		for (size_t i = 0; i < s->n_open; i++)
+			found |= s->open[i].kind == FX_PUT;
+		if (!found)
+			return;
+		struct effect e = script_take(s, FX_PUT);
+		struct event ev = {0};
+		script_done(&e, &ev);
+		ev.u.done.err = &ok;
+		script_step(s, &ev);
+	}
+}
+
+static void run_encode(struct script *s)
+{
+	struct effect e = script_take(s, FX_ENCODE);
+	struct event ev = {0};
+	static const struct err ok;
+	encode_run(e.u.encode.in, e.u.encode.out);
+	ck_assert_int_eq(e.u.encode.out->err.st, ST_OK);
+	script_done(&e, &ev);
+	ev.u.done.err = &ok;
+	script_step(s, &ev);
+}
+
+/* Up to the statement that decides; it is returned unanswered. */
+static struct effect to_publish(struct script *s)
+{
+	run_encode(s);
+	struct effect e = script_sql(s, SQL_LEDGER);
+	script_answer(s, &e, (struct sql_result){.verdict = SQL_APPLIED});
+	put_all(s);
+	return script_sql(s, SQL_PUBLISH);
+}
+
+static void setup_two(struct two *w)
+{
+	static const char *paths[TWO] = {"file:///t/data/1.parquet", "file:///t/data/2.parquet"};
+	struct effect stat[TWO];
+	setup(&w->b);
+	for (uint8_t i = 0; i < TWO; i++) {
+		w->m[i] = once_of(&w->b, i, &w->f[i], &w->file[i], strv_of(paths[i]));
+		struct event ev = {.kind = EV_COMMIT_ONCE};
+		ev.u.req.table = w->b.table;
+		ev.u.req.incarnation = 1;
+		ev.u.req.u.once = &w->m[i];
+		w->req[i] = script_request(&w->b.s, ev);
+		struct effect e = script_sql(&w->b.s, SQL_TXN_ONCE);
+		struct sql_result r = item(&w->b, ST_OK, TXN_DB_SEALED);
+		r.item.row.txn = e.u.sql.u.once->row.txn;
+		script_answer(&w->b.s, &e, r);
+		stat[i] = script_take(&w->b.s, FX_STAT);
+	}
+	/* Ordered: the second's confirmation queues both at once. */
+	confirm(&w->b.s, &stat[1]);
+	confirm(&w->b.s, &stat[0]);
+}
+
+static const struct head_row SAME_HEAD = {.incarnation = 1,
+					  .epoch = 5,
+					  .version = 9,
+					  .metadata_location =
+						  {"file:///t/metadata/v9.metadata.json", 35},
+					  .last_batch = 9};
+
+/* Somebody deleted the row of a queued transaction: it is told so and the others are published; it
+ * was planned again for ever. */
+START_TEST(row_that_vanished)
+{
+	struct two w;
+	setup_two(&w);
+	struct script *s = &w.b.s;
+	struct effect e = to_publish(s);
+	size_t n = e.u.sql.u.publish->row.n_txns;
+	script_answer(s, &e, (struct sql_result){.verdict = SQL_REFUSED});
+	e = script_sql(s, SQL_HEAD_READ);
+	script_answer(s, &e, (struct sql_result){.found = true, .head = SAME_HEAD});
+	for (size_t i = 0; i < n; i++) {
+		e = script_sql(s, SQL_TXN_READ);
+		bool first = uuid_eq(e.u.sql.u.txn.u, w.m[0].begin.txn_id);
+		struct sql_result r = item(&w.b, ST_OK, TXN_DB_SEALED);
+		r.item.row.txn = e.u.sql.u.txn;
+		if (first)
+			r = (struct sql_result){.item = {.st = ST_TXN_UNKNOWN}};
+		script_answer(s, &e, r);
+	}
+	ck_assert_int_eq(script_reply(s, w.req[0]), ST_TXN_UNKNOWN);
+	ck_assert_int_eq(script_reply(s, w.req[1]), -1);
+	script_tick(s, 1000000);
+	e = to_publish(s);
+	ck_assert_uint_eq(e.u.sql.u.publish->row.n_txns, 1);
+	ck_assert(uuid_eq(e.u.sql.u.publish->row.txns[0].u, w.m[1].begin.txn_id));
+	script_answer(s, &e, (struct sql_result){.verdict = SQL_APPLIED});
+	ck_assert_int_eq(script_reply(s, w.req[1]), ST_OK);
+	script_fini(s);
+}
+END_TEST
+
+static void note_halted(void *ctx, const struct core_table_info *info)
+{
+	if (info->halted)
+		snprintf(ctx, 200, "%.*s", STRV_ARG(info->halt_cause));
+}
+
+/* A server that keeps refusing a statement halts the table, which names the cause; one that is only
+ * unavailable does not. _i: whether the ledger's statement is the one that is refused. */
+START_TEST(refused_for_ever)
+{
+	struct two w;
+	char cause[200] = "";
+	setup_two(&w);
+	struct script *s = &w.b.s;
+	enum sql_kind kind = _i ? SQL_LEDGER : SQL_PUBLISH;
+	struct effect e;
+	if (_i) {
+		run_encode(s);
+		e = script_sql(s, SQL_LEDGER);
+	} else {
+		e = to_publish(s);
+	}
+	struct sql_result no = {.err = {.st = ST_UNAVAILABLE}};
+	for (int i = 0; i < 20; i++) {
+		script_answer(s, &e, no);
+		script_tick(s, 1000000);
+		e = script_sql(s, kind);
+	}
+	core_each_table(s->core, note_halted, cause);
+	ck_assert_str_eq(cause, "");
+	no = (struct sql_result){.err = {.st = ST_INTERNAL, .detail = "42501 permission denied"}};
+	int tries = 1;
+	for (;; tries++) {
+		script_answer(s, &e, no);
+		core_each_table(s->core, note_halted, cause);
+		if (cause[0])
+			break;
+		ck_assert_int_lt(tries, 20);
+		script_tick(s, 1000000);
+		e = script_sql(s, kind);
+	}
+	ck_assert_int_gt(tries, 1);
+	ck_assert_msg(strstr(cause, "42501"), "%s", cause);
+	ck_assert_msg(!strstr(cause, "permission"), "%s", cause);
+	/* What was asked for may still be decided, after a resume. */
+	ck_assert_int_eq(script_reply(s, w.req[0]), ST_COMMIT_UNKNOWN);
+	script_tick(s, 1000000);
+	if (!_i)
+		(void)script_sql(s, SQL_UNLEDGER);
+	script_fini(s);
+}
+END_TEST
+
+/* Fragments of all open transactions together are bounded; what is there can still be ended. */
+START_TEST(memory_of_all)
+{
+	struct bench b;
+	setup(&b);
+	struct script *s = &b.s;
+	struct effect e = script_sql(s, SQL_TXN_STAGE);
+	script_answer(s, &e, item(&b, ST_OK, TXN_DB_OPEN));
+	struct core_conf conf = script_conf();
+	conf.txn_max_bytes = 512;
+	struct event ev = {.kind = EV_CONFIG};
+	ev.u.conf = &conf;
+	script_step(s, &ev);
+	struct rpc_stage more = b.stage;
+	more.fragment.fragment_id = STRV("f2");
+	struct rpc_data_file file = b.file;
+	file.path = STRV("file:///t/data/b.parquet");
+	more.fragment.data_files = &file;
+	ck_assert(msg_fragment_digest(&more.fragment, &more.fragment.digest));
+	ev = (struct event){.kind = EV_STAGE};
+	ev.u.req.u.stage = &more;
+	ck_assert_int_eq(script_reply(s, script_request(s, ev)), ST_OVERLOADED);
+	/* The same once more is answered from what is there. */
+	ev.u.req.u.stage = &b.stage;
+	ck_assert_int_eq(script_reply(s, script_request(s, ev)), ST_OK);
+	struct rpc_begin other = b.begin;
+	static const uint8_t random[10] = {4, 4};
+	other.txn_id = uuid_v7(SCRIPT_PG_MS, random);
+	struct event begin = {.kind = EV_BEGIN};
+	begin.u.req.table = b.table;
+	begin.u.req.incarnation = 1;
+	begin.u.req.u.begin = &other;
+	ck_assert_int_eq(script_reply(s, script_request(s, begin)), ST_OVERLOADED);
+	struct rpc_abort abort = {.txn_id = b.begin.txn_id, .lease_token = b.stage.lease_token};
+	struct event end = {.kind = EV_ABORT};
+	end.u.req.u.abort = &abort;
+	req_id ended = script_request(s, end);
+	e = script_sql(s, SQL_TXN_END);
+	script_answer(s, &e, item(&b, ST_OK, TXN_DB_ABORTED));
+	ck_assert_int_eq(script_reply(s, ended), ST_OK);
+	/* Its memory is free again. */
+	script_request(s, begin);
+	e = script_sql(s, SQL_TXN_BEGIN);
+	script_fini(s);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("txn");
@@ -311,6 +525,9 @@ static Suite *suite(void)
 	tcase_add_test(t, ordered_ones_keep_their_order);
 	tcase_add_test(t, halved);
 	tcase_add_test(t, lost_begin);
+	tcase_add_test(t, row_that_vanished);
+	tcase_add_loop_test(t, refused_for_ever, 0, 2);
+	tcase_add_test(t, memory_of_all);
 	suite_add_tcase(s, t);
 	return s;
 }
