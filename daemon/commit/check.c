@@ -1,5 +1,6 @@
 #include "daemon/commit/check.h"
 
+#include "daemon/commit/colmetrics.h"
 #include "proto/iceberg/metadata.h"
 #include "proto/iceberg/partition.h"
 
@@ -55,8 +56,30 @@ static enum status check_path(const struct metadata *m, struct strv path, struct
 	return ST_OK;
 }
 
-static enum status check_tuple(const struct metadata *m, const struct rpc_data_file *in,
-			       struct arena *a, struct content_file *f, struct err *err)
+/* The value of one partition field. A file that was written under an older schema may hold the
+ * narrower value of a column that has been promoted since: `wrote` is the type that the file's
+ * schema gives, `now` the table's. */
+static enum status check_value(const struct transform *t, const struct type *wrote,
+			       const struct type *now, struct bytes b, struct arena *a,
+			       struct value *ret_v, struct err *err)
+{
+	struct value v;
+	bool widened = wrote->kind != now->kind && wrote->kind != TYPE_UNKNOWN;
+	enum status st = value_read(widened ? wrote : now, b, false, ST_TUPLE_MISMATCH, a, &v, err);
+	if (st == ST_OK && widened)
+		st = value_read(now, v.b, true, ST_TUPLE_MISMATCH, a, &v, err);
+	if (st != ST_OK)
+		return st;
+	if (!transform_gives(t, now, &v))
+		return err_set(err, ST_TUPLE_MISMATCH, "", "is no result of %.*s",
+			       STRV_ARG(t->text));
+	/* The request goes with its answer, the file stays. */
+	return value_copy(a, &v, ret_v) ? ST_OK : full(err);
+}
+
+static enum status check_tuple(const struct metadata *m, const struct schema *s,
+			       const struct rpc_data_file *in, struct arena *a,
+			       struct content_file *f, struct err *err)
 {
 	const struct partition_spec *spec = metadata_spec_by_id(m, in->spec_id);
 	if (!spec)
@@ -69,8 +92,10 @@ static enum status check_tuple(const struct metadata *m, const struct rpc_data_f
 	if (in->n_partition != spec->n)
 		return err_set(err, ST_TUPLE_MISMATCH, "partition",
 			       "%zu values for a spec of %zu fields", in->n_partition, spec->n);
-	struct field *types;
+	struct field *types, *written;
 	enum status st = partition_type(spec, metadata_schema(m), a, &types, err);
+	if (st == ST_OK)
+		st = partition_type(spec, s, a, &written, err);
 	if (st != ST_OK)
 		return st;
 	f->partition.n = spec->n;
@@ -89,12 +114,8 @@ static enum status check_tuple(const struct metadata *m, const struct rpc_data_f
 					     "a void field is always null");
 			f->partition.v[i] = VALUE_NULL;
 		} else {
-			st = value_read(types[i].type, v->value, false, ST_TUPLE_MISMATCH, a,
-					&f->partition.v[i], err);
-			/* The request goes with its answer, the file stays. */
-			if (st == ST_OK && !f->partition.v[i].null &&
-			    !arena_bytes(a, f->partition.v[i].b, &f->partition.v[i].b))
-				st = full(err);
+			st = check_value(&spec->fields[i].transform, written[i].type, types[i].type,
+					 v->value, a, &f->partition.v[i], err);
 		}
 		if (st != ST_OK) {
 			err_prefix(err, "partition[%zu]", i);
@@ -102,97 +123,6 @@ static enum status check_tuple(const struct metadata *m, const struct rpc_data_f
 		}
 	}
 	return ST_OK;
-}
-
-static bool known_column(const struct schema *s, int32_t id)
-{
-	return id == FIELD_ID_ROW_ID || id == FIELD_ID_LAST_UPDATED_SEQ || schema_find(s, id);
-}
-
-static enum status copy_metrics(const struct schema *s, const struct rpc_metric *in, size_t n,
-				const char *name, struct arena *a, struct metric **ret_v,
-				size_t *ret_n, struct err *err)
-{
-	struct metric *v = arena_calloc(a, n ? n : 1, sizeof *v);
-	if (!v)
-		return full(err);
-	for (size_t i = 0; i < n; i++) {
-		const char *what = NULL;
-		if (!known_column(s, in[i].field_id))
-			what = "names no column of the schema";
-		else if (in[i].value < 0)
-			what = "is negative";
-		for (size_t k = 0; k < i && !what; k++)
-			if (v[k].field_id == in[i].field_id)
-				what = "stands twice";
-		if (what) {
-			enum status st = err_set(err, ST_METRICS_INVALID, name,
-						 "metric of column %d %s", in[i].field_id, what);
-			err_prefix(err, "%s[%zu]", name, i);
-			return st;
-		}
-		v[i] = (struct metric){in[i].field_id, in[i].value};
-	}
-	*ret_v = v;
-	*ret_n = n;
-	return ST_OK;
-}
-
-static enum status copy_bounds(const struct schema *s, const struct rpc_bound *in, size_t n,
-			       const char *name, struct arena *a, struct bound **ret_v,
-			       size_t *ret_n, struct err *err)
-{
-	struct bound *v = arena_calloc(a, n ? n : 1, sizeof *v);
-	if (!v)
-		return full(err);
-	for (size_t i = 0; i < n; i++) {
-		const struct schema_node *node = schema_find(s, in[i].field_id);
-		const char *what = NULL;
-		bool lineage = in[i].field_id == FIELD_ID_ROW_ID ||
-			       in[i].field_id == FIELD_ID_LAST_UPDATED_SEQ;
-		if (!node && !lineage)
-			what = "names no column of the schema";
-		else if (lineage ? in[i].value.n != 8 : !value_valid(node->type, in[i].value))
-			what = "does not decode as the column's type";
-		for (size_t k = 0; k < i && !what; k++)
-			if (v[k].field_id == in[i].field_id)
-				what = "stands twice";
-		if (what) {
-			enum status st = err_set(err, ST_METRICS_INVALID, "", "bound of column %d %s",
-						 in[i].field_id, what);
-			err_prefix(err, "%s[%zu]", name, i);
-			return st;
-		}
-		v[i].field_id = in[i].field_id;
-		if (!arena_bytes(a, in[i].value, &v[i].b))
-			return full(err);
-	}
-	*ret_v = v;
-	*ret_n = n;
-	return ST_OK;
-}
-
-static enum status check_metrics(const struct schema *s, const struct rpc_data_file *in,
-				 struct arena *a, struct content_file *f, struct err *err)
-{
-	enum status st = copy_metrics(s, in->column_sizes, in->n_column_sizes, "column_sizes", a,
-				      &f->column_sizes, &f->n_column_sizes, err);
-	if (st == ST_OK)
-		st = copy_metrics(s, in->value_counts, in->n_value_counts, "value_counts", a,
-				  &f->value_counts, &f->n_value_counts, err);
-	if (st == ST_OK)
-		st = copy_metrics(s, in->null_counts, in->n_null_counts, "null_counts", a,
-				  &f->null_counts, &f->n_null_counts, err);
-	if (st == ST_OK)
-		st = copy_metrics(s, in->nan_counts, in->n_nan_counts, "nan_counts", a,
-				  &f->nan_counts, &f->n_nan_counts, err);
-	if (st == ST_OK)
-		st = copy_bounds(s, in->lower_bounds, in->n_lower_bounds, "lower_bounds", a,
-				 &f->lower, &f->n_lower, err);
-	if (st == ST_OK)
-		st = copy_bounds(s, in->upper_bounds, in->n_upper_bounds, "upper_bounds", a,
-				 &f->upper, &f->n_upper, err);
-	return st;
 }
 
 static enum status check_counts(const struct metadata *m, const struct rpc_data_file *in,
@@ -252,9 +182,9 @@ enum status check_data_file(const struct metadata *m, const struct rpc_data_file
 			       in->schema_id);
 	st = check_counts(m, in, err);
 	if (st == ST_OK)
-		st = check_tuple(m, in, a, &f, err);
+		st = check_tuple(m, s, in, a, &f, err);
 	if (st == ST_OK)
-		st = check_metrics(s, in, a, &f, err);
+		st = colmetrics_check(s, in, a, &f, err);
 	if (st != ST_OK)
 		return st;
 	if (in->has_sort_order_id) {

@@ -7,8 +7,8 @@
 
 struct metadata;
 
-/* Spec and schema known, tuple complete and decodable, counts not negative, metrics of known
- * columns, bounds decodable, path beneath the table's roots. *ret_f lives in the arena. The field
+/* Spec and schema known, tuple complete, decodable and possible under the spec's transforms, counts
+ * not negative, metrics sound (colmetrics.h), path beneath the table's roots. *ret_f lives in the arena. The field
  * path in err begins at the data file. */
 MUST_CHECK enum status check_data_file(const struct metadata *m, const struct rpc_data_file *in,
 				       struct arena *a, struct content_file *ret_f,

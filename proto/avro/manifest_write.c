@@ -76,6 +76,18 @@ static bool uuid_orders_differ(const struct type *type, const struct value *v,
 	       ((v->b.p[0] ^ first.p[0]) & 0x80 || (v->b.p[8] ^ first.p[8]) & 0x80);
 }
 
+/* Zeros have a sign in the order of bounds but not in queries, so a bound of zero includes both. */
+static struct bytes zero_bound(const struct type *type, const struct bytes b, bool upper)
+{
+	static const uint8_t zeros[2][8] = {{0, 0, 0, 0, 0, 0, 0, 0x80}, {0}};
+	const struct value v = {.b = b};
+	if (!b.p || (type->kind != TYPE_FLOAT && type->kind != TYPE_DOUBLE) ||
+	    value_double(type, &v) != 0)
+		return b;
+	/* The sign is in the last byte of either width. */
+	return (struct bytes){zeros[upper] + 8 - b.n, b.n};
+}
+
 static void summarise(struct manifest_file *row, const struct field *partition,
 		      const struct tuple *t)
 {
@@ -102,9 +114,9 @@ static void summarise(struct manifest_file *row, const struct field *partition,
 		/* A bound without a pointer is none; the empty string is one. */
 		struct bytes b = v->b.p ? v->b : strv_bytes(STRV(""));
 		if (!s->lower.p || value_cmp(type, v, &lower) < 0)
-			s->lower = b;
+			s->lower = zero_bound(type, b, false);
 		if (!s->upper.p || value_cmp(type, v, &upper) > 0)
-			s->upper = b;
+			s->upper = zero_bound(type, b, true);
 	}
 }
 

@@ -188,7 +188,8 @@ bool transform_hash(const struct type *source, const struct value *v, int32_t *r
 }
 
 /* Rounds towards negative infinity to a multiple of w. An int and a long wrap at the end of the
- * type as Java does; a decimal has no such end there, so sixteen bytes that overflow are refused. */
+ * type as Java does; a decimal has no such end there, so sixteen bytes that overflow are refused.
+ */
 static bool truncate_number(const struct type *source, const struct value *in, int32_t w,
 			    struct arena *a, struct value *ret_v)
 {
@@ -270,6 +271,39 @@ enum status transform_apply(const struct transform *t, const struct type *source
 	}
 	return fits ? ST_OK
 		    : err_set(err, ST_LIMIT, "", "the values are larger than this server's limit");
+}
+
+/* A multiple of w; or what a value that lies within w of the least wraps to, above all multiples.
+ */
+static bool is_truncated(const struct type *type, const struct value *v, int32_t w)
+{
+	if (type->kind == TYPE_DECIMAL)
+		return value_decimal(v) % w == 0;
+	int64_t n = value_i64(type, v), most = type->kind == TYPE_INT ? INT32_MAX : INT64_MAX;
+	/* Java's (n % w) + w overflows beyond this width, and its results are no multiples. */
+	if (type->kind == TYPE_INT && w > INT32_MAX / 2)
+		return true;
+	return n % w == 0 || n > most - w;
+}
+
+bool transform_gives(const struct transform *t, const struct type *result, const struct value *v)
+{
+	if (v->null)
+		return true;
+	switch (t->kind) {
+	case TRANSFORM_VOID:
+		return false;
+	case TRANSFORM_BUCKET: {
+		int64_t n = value_i64(result, v);
+		return n >= 0 && n < t->arg;
+	}
+	case TRANSFORM_TRUNCATE:
+		if (result->kind == TYPE_STRING || result->kind == TYPE_BINARY)
+			return value_cut_lower(result, v, (size_t)t->arg).b.n == v->b.n;
+		return is_truncated(result, v, t->arg);
+	default:
+		return true;
+	}
 }
 
 void transform_human(struct buf *b, const struct transform *t, const struct type *result,

@@ -44,6 +44,10 @@ const struct type *transform_result(const struct transform *t, const struct type
 MUST_CHECK enum status transform_apply(const struct transform *t, const struct type *source,
 				       const struct value *in, struct arena *a, struct value *ret_v,
 				       struct err *err);
+/* Whether v, a valid value of `result` (transform_result's type) or null, can be a result of t: a
+ * bucket below the count, a truncated value of the width. Results of Java count too, whose integers
+ * wrap at the ends of the type. */
+bool transform_gives(const struct transform *t, const struct type *result, const struct value *v);
 /* The 32-bit hash of bucket (spec Appendix B), before the modulo. false for types without one. */
 MUST_CHECK bool transform_hash(const struct type *source, const struct value *v, int32_t *ret_hash);
 /* Murmur3, x86, 32 bits, seed 0. */

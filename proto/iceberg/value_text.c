@@ -184,7 +184,8 @@ static bool read_timestamp(const struct type *t, struct strv s, int64_t *ret_v)
 	if (!take_date(&s, &days) || !take(&s, 'T') || !take_time(&s, is_nanos(t) ? 9 : 6, &ns))
 		return false;
 	if (is_zoned(t)) {
-		if (!strv_eq(s, STRV("+00:00")))
+		/* Other offsets are refused, as the reference implementation does. */
+		if (!strv_eq(s, STRV("+00:00")) && !strv_eq(s, STRV("Z")))
 			return false;
 	} else if (s.n > 0) {
 		return false;
@@ -285,6 +286,32 @@ static void put_decimal(struct buf *b, __int128 v, int32_t scale)
 		buf_putc(b, '.');
 		buf_put(b, digits + sizeof digits - scale, (size_t)scale);
 	}
+}
+
+/* The reference implementation's partition paths turn to an exponent where more than five zeros
+ * would follow the point. */
+static void put_decimal_human(struct buf *b, __int128 v, int32_t scale)
+{
+	char digits[64];
+	size_t n = sizeof digits;
+	unsigned __int128 u = v < 0 ? 0 - (unsigned __int128)v : (unsigned __int128)v;
+	do {
+		digits[--n] = (char)('0' + (int)(u % 10));
+		u /= 10;
+	} while (u > 0);
+	size_t count = sizeof digits - n;
+	if ((int)count - 1 - scale >= -6) {
+		put_decimal(b, v, scale);
+		return;
+	}
+	if (v < 0)
+		buf_putc(b, '-');
+	buf_putc(b, (uint8_t)digits[n]);
+	if (count > 1) {
+		buf_putc(b, '.');
+		buf_put(b, digits + n + 1, count - 1);
+	}
+	buf_printf(b, "E%d", (int)count - 1 - scale);
 }
 
 /* Exactly `scale` digits after the point and at most `precision` that count. */
@@ -469,7 +496,10 @@ static void put_value(struct buf *b, const struct type *t, const struct value *v
 		buf_puts(b, text);
 		break;
 	case TYPE_DECIMAL:
-		put_decimal(b, value_decimal(v), t->scale);
+		if (human)
+			put_decimal_human(b, value_decimal(v), t->scale);
+		else
+			put_decimal(b, value_decimal(v), t->scale);
 		break;
 	default:
 		if (human)

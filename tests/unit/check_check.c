@@ -260,9 +260,47 @@ START_TEST(void_field)
 	seven.has_value = false;
 	UNIT_OK(check_data_file(t->meta, &f, &t->arena, &out, &err), &err);
 	ck_assert(out.partition.v[0].null);
+	/* Values that the transform never gives. */
+	seven.has_value = true;
+	ct_edit(t, "\"transform\":\"void\"", "\"transform\":\"bucket[7]\"");
+	UNIT_STATUS(check_data_file(t->meta, &f, &t->arena, &out, &err), ST_TUPLE_MISMATCH);
+	ck_assert_str_eq(err.field, "partition[0]");
+	ct_edit(t, "\"transform\":\"bucket[7]\"", "\"transform\":\"truncate[4]\"");
+	UNIT_STATUS(check_data_file(t->meta, &f, &t->arena, &out, &err), ST_TUPLE_MISMATCH);
+	ct_edit(t, "\"transform\":\"truncate[4]\"", "\"transform\":\"bucket[8]\"");
+	UNIT_OK(check_data_file(t->meta, &f, &t->arena, &out, &err), &err);
+	ct_edit(t, "\"transform\":\"bucket[8]\"", "\"transform\":\"void\"");
+	seven.has_value = false;
 	/* A transform that we do not know cannot be checked. */
 	ct_edit(t, "\"transform\":\"void\"", "\"transform\":\"zorder\"");
 	UNIT_STATUS(check_data_file(t->meta, &f, &t->arena, &out, &err), ST_UNSUPPORTED);
+}
+END_TEST
+
+/* A file of an older schema brings the narrower value of a column that was promoted since. */
+START_TEST(promoted_field)
+{
+	struct content_file out;
+	struct err err = {0};
+	f.schema_id = 2;
+	f.n_column_sizes = f.n_value_counts = f.n_null_counts = f.n_nan_counts = 0;
+	f.n_lower_bounds = f.n_upper_bounds = 0;
+	ct_edit(t, "\"schemas\":[",
+		"\"schemas\":[{\"type\":\"struct\",\"schema-id\":2,\"fields\":["
+		"{\"id\":1,\"name\":\"id\",\"required\":true,\"type\":\"long\"},"
+		"{\"id\":2,\"name\":\"p\",\"required\":false,\"type\":\"int\"}]},");
+	ct_edit(t, "\"required\":false,\"type\":\"int\"}]},{\"type\":\"struct\",\"schema-id\":1",
+		"\"required\":false,\"type\":\"long\"}]},{\"type\":\"struct\",\"schema-id\":1");
+	UNIT_OK(check_data_file(t->meta, &f, &t->arena, &out, &err), &err);
+	ck_assert_uint_eq(out.partition.v[0].b.n, 8);
+	ck_assert_int_eq((int64_t)get_u64le(out.partition.v[0].b.p), 7);
+	/* Only what the file's own schema has: eight bytes are no int, four no long. */
+	seven.value = (struct bytes){long_bytes, 8};
+	UNIT_STATUS(check_data_file(t->meta, &f, &t->arena, &out, &err), ST_TUPLE_MISMATCH);
+	f.schema_id = 0;
+	UNIT_OK(check_data_file(t->meta, &f, &t->arena, &out, &err), &err);
+	seven.value = (struct bytes){int_bytes, 4};
+	UNIT_STATUS(check_data_file(t->meta, &f, &t->arena, &out, &err), ST_TUPLE_MISMATCH);
 }
 END_TEST
 
@@ -291,6 +329,7 @@ static Suite *suite(void)
 	tcase_add_loop_test(c, breach, 0, (int)ARRAY_SIZE(cases));
 	tcase_add_test(c, taken_over);
 	tcase_add_test(c, void_field);
+	tcase_add_test(c, promoted_field);
 	tcase_add_test(c, memory);
 	suite_add_tcase(s, c);
 	return s;

@@ -56,6 +56,78 @@ START_TEST(golden)
 }
 END_TEST
 
+/* The reference implementation's result and human form of one transform of one value. */
+static void java_row(const struct type *source, const struct value *in, struct transform *t,
+		     const struct jval *want)
+{
+	struct err err = {0};
+	struct value out;
+	struct strv human;
+	struct buf b;
+	char what[200];
+	snprintf(what, sizeof what, "%.*s of %s", STRV_ARG(t->text), type_name(source).z);
+	const struct type *result = transform_result(t, source);
+	UNIT_OK(transform_apply(t, source, in, &a, &out, &err), &err);
+	if (jval_is_null(jval_at(want, 0)))
+		ck_assert_msg(out.null, "%s", what);
+	else
+		golden_bytes(out.b, golden_text(jval_at(want, 0)), what);
+	ck_assert_msg(transform_gives(t, result, &out), "%s", what);
+	buf_init(&b, 1000);
+	transform_human(&b, t, result, &out);
+	human = golden_text(jval_at(want, 1));
+	ck_assert_msg(strv_eq(buf_strv(&b), human), "%s: %.*s, want %.*s", what,
+		      STRV_ARG(buf_strv(&b)), STRV_ARG(human));
+	buf_fini(&b);
+}
+
+/* Every transform of every type at the edges of its range. case BC-106, case BC-125 (instants
+ * before 1970 round down) */
+START_TEST(golden_edges)
+{
+	struct jdoc *d = golden_load("tests/golden/types_java.json");
+	const struct jval *rows = jval_get(jdoc_root(d), "rows");
+	size_t results = 0;
+	ck_assert_uint_gt(jval_count(rows), 550);
+	for (size_t i = 0; i < jval_count(rows); i++) {
+		const struct jval *row = jval_at(rows, i), *all = jval_get(row, "t");
+		const struct type *source = golden_type(&a, golden_str(row, "type"));
+		struct value in = golden_raw(&a, source, golden_str(row, "bytes"));
+		for (struct jval_iter it = jval_iter(all); jval_next(&it); results++) {
+			struct transform t = parse(it.key);
+			java_row(source, &in, &t, it.val);
+		}
+	}
+	ck_assert_uint_gt(results, 4000);
+	jdoc_free(d);
+}
+END_TEST
+
+/* Which transforms the reference implementation lets on a type. */
+START_TEST(golden_accepts)
+{
+	static const char *const all[] = {"identity", "void",  "bucket[16]", "truncate[16]",
+					  "year",     "month", "day",        "hour"};
+	struct jdoc *d = golden_load("tests/golden/types_java.json");
+	const struct jval *rows = jval_get(jdoc_root(d), "accepts");
+	ck_assert_uint_eq(jval_count(rows), 24);
+	for (size_t i = 0; i < jval_count(rows); i++) {
+		const struct jval *row = jval_at(rows, i), *list = jval_get(row, "transforms");
+		const struct type *source = golden_type(&a, golden_str(row, "type"));
+		for (size_t k = 0; k < ARRAY_SIZE(all); k++) {
+			struct transform t = parse(strv_of(all[k]));
+			struct strv s;
+			bool want = false;
+			for (size_t j = 0; j < jval_count(list); j++)
+				want |= jval_as_str(jval_at(list, j), &s) && strv_eq(s, t.text);
+			ck_assert_msg(transform_accepts(&t, source) == want, "%s of %s", all[k],
+				      type_name(source).z);
+		}
+	}
+	jdoc_free(d);
+}
+END_TEST
+
 static void hash(const char *t, const char *json, int32_t want)
 {
 	struct err err = {0};
@@ -130,7 +202,8 @@ START_TEST(edges)
 	UNIT_STATUS(transform_apply(&hour, type("timestamp"), &in, &a, &out, &err), ST_VALIDATION);
 	UNIT_STATUS(transform_apply(&other, type("timestamp"), &in, &a, &out, &err),
 		    ST_UNSUPPORTED);
-	/* Sixteen bytes hold more than 38 digits; the least of them has no multiple of 3 below it. */
+	/* Sixteen bytes hold more than 38 digits; the least of them has no multiple of 3 below it.
+	 */
 	struct transform cut = parse(STRV("truncate[3]"));
 	ck_assert(value_of_decimal((__int128)((unsigned __int128)1 << 127), &a, &in));
 	UNIT_STATUS(transform_apply(&cut, type("decimal(38, 0)"), &in, &a, &out, &err), ST_LIMIT);
@@ -207,6 +280,43 @@ START_TEST(accepted_types)
 }
 END_TEST
 
+static bool gives(const char *tr, const char *source, struct value v)
+{
+	struct transform t = parse(strv_of(tr));
+	return transform_gives(&t, transform_result(&t, type(source)), &v);
+}
+
+/* What no application of a transform can give; that results pass, the golden file shows. */
+START_TEST(impossible_results)
+{
+	static const char *const wide = "\U0001f600\u00e9xy";
+	struct value s = {.b = {(const uint8_t *)wide, strlen(wide)}}, d;
+	ck_assert(gives("bucket[4]", "string", num("int", 3)));
+	ck_assert(!gives("bucket[4]", "string", num("int", 4)));
+	ck_assert(!gives("bucket[4]", "string", num("int", -1)));
+	ck_assert(gives("bucket[4]", "string", VALUE_NULL));
+	ck_assert(gives("truncate[10]", "int", num("int", -20)));
+	ck_assert(!gives("truncate[10]", "int", num("int", 21)));
+	ck_assert(!gives("truncate[10]", "long", num("long", -5)));
+	ck_assert(gives("truncate[10]", "int", num("int", 2147483646)));
+	ck_assert(!gives("truncate[10]", "int", num("int", 2147483637)));
+	ck_assert(gives("truncate[10]", "long", num("long", INT64_MAX - 1)));
+	ck_assert(!gives("truncate[10]", "long", num("long", INT32_MAX - 1)));
+	ck_assert(gives("truncate[2147483647]", "int", num("int", 5)));
+	ck_assert(gives("truncate[4]", "string", s));
+	ck_assert(!gives("truncate[3]", "string", s));
+	ck_assert(!gives("truncate[4]", "binary", s));
+	ck_assert(gives("truncate[8]", "binary", s));
+	ck_assert(value_of_decimal(-1500, &a, &d));
+	ck_assert(gives("truncate[50]", "decimal(9, 2)", d));
+	ck_assert(!gives("truncate[70]", "decimal(9, 2)", d));
+	ck_assert(gives("void", "int", VALUE_NULL));
+	ck_assert(!gives("void", "int", num("int", 1)));
+	ck_assert(gives("identity", "int", num("int", 1)));
+	ck_assert(gives("year", "date", num("int", -1970)));
+}
+END_TEST
+
 static void human(const char *tr, const char *result, int64_t n, const char *want)
 {
 	struct transform t = parse(strv_of(tr));
@@ -236,10 +346,13 @@ static Suite *suite(void)
 	TCase *t = tcase_create("transform");
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, golden);
+	tcase_add_test(t, golden_edges);
+	tcase_add_test(t, golden_accepts);
 	tcase_add_test(t, spec_hashes);
 	tcase_add_test(t, edges);
 	tcase_add_test(t, text);
 	tcase_add_test(t, accepted_types);
+	tcase_add_test(t, impossible_results);
 	tcase_add_test(t, for_people);
 	suite_add_tcase(s, t);
 	return s;

@@ -1,6 +1,6 @@
 #include "proto/iceberg/types.h"
 
-#include "tests/unit/unit.h"
+#include "tests/unit/golden_values.h"
 
 static struct arena a;
 
@@ -277,6 +277,34 @@ START_TEST(promotion)
 }
 END_TEST
 
+/* The reference implementation allows what V1 and V2 know, and not yet what V3 added. */
+START_TEST(golden_promotion)
+{
+	struct jdoc *d = golden_load("tests/golden/types_java.json");
+	const struct jval *rows = jval_get(jdoc_root(d), "promotes");
+	ck_assert_uint_eq(jval_count(rows), 24);
+	for (size_t i = 0; i < jval_count(rows); i++) {
+		const struct jval *to = jval_get(jval_at(rows, i), "to");
+		const struct type *from = golden_type(&a, golden_str(jval_at(rows, i), "type"));
+		for (size_t k = 0; k < jval_count(rows); k++) {
+			const struct type *t =
+				golden_type(&a, golden_str(jval_at(rows, k), "type"));
+			bool java = from->kind == TYPE_VARIANT && t->kind == TYPE_VARIANT;
+			for (size_t j = 0; j < jval_count(to); j++)
+				java |= type_eq(golden_type(&a, golden_text(jval_at(to, j))), t);
+			bool added = (from->kind == TYPE_UNKNOWN) ||
+				     (from->kind == TYPE_DATE &&
+				      (t->kind == TYPE_TIMESTAMP || t->kind == TYPE_TIMESTAMP_NS));
+			ck_assert_msg(type_promotes(from, t, 2) == java, "%s to %s in v2",
+				      type_name(from).z, type_name(t).z);
+			ck_assert_msg(type_promotes(from, t, 3) == (java || added),
+				      "%s to %s in v3", type_name(from).z, type_name(t).z);
+		}
+	}
+	jdoc_free(d);
+}
+END_TEST
+
 START_TEST(versions)
 {
 	static const char *const v3[] = {"timestamp_ns", "timestamptz_ns", "unknown",
@@ -300,6 +328,7 @@ static Suite *suite(void)
 	tcase_add_test(t, small_arena);
 	tcase_add_test(t, equality);
 	tcase_add_test(t, promotion);
+	tcase_add_test(t, golden_promotion);
 	tcase_add_test(t, versions);
 	suite_add_tcase(s, t);
 	return s;

@@ -74,6 +74,34 @@ START_TEST(golden)
 }
 END_TEST
 
+/* Bounds that the reference implementation cut, and what they promise. */
+static void golden_bounds(const struct jval *rows, size_t least)
+{
+	ck_assert_uint_gt(jval_count(rows), least);
+	for (size_t i = 0; i < jval_count(rows); i++) {
+		const struct jval *row = jval_at(rows, i);
+		const struct type *t = golden_type(&a, golden_str(row, "type"));
+		struct buf b;
+		int64_t length;
+		struct value upper = VALUE_NULL;
+		bool has = false;
+		buf_init(&b, 1000);
+		golden_hex(golden_str(row, "bytes").p, &b);
+		ck_assert(jval_as_i64(jval_get(row, "length"), &length));
+		struct value v = {.b = buf_bytes(&b)};
+		golden_bytes(value_cut_lower(t, &v, (size_t)length).b, golden_str(row, "lower"),
+			     "lower");
+		ck_assert(value_cut_upper(t, &v, (size_t)length, &a, &upper, &has));
+		ck_assert(has == !jval_is_null(jval_get(row, "upper")));
+		if (has)
+			golden_bytes(upper.b, golden_str(row, "upper"), "upper");
+		struct value lower = value_cut_lower(t, &v, (size_t)length);
+		ck_assert(value_valid(t, lower.b) && value_cmp(t, &lower, &v) <= 0);
+		ck_assert(!has || (value_valid(t, upper.b) && value_cmp(t, &upper, &v) >= 0));
+		buf_fini(&b);
+	}
+}
+
 /* Bounds and JSON that Java wrote; its text of times has fewer digits, so only values compare. */
 START_TEST(golden_java)
 {
@@ -85,27 +113,53 @@ START_TEST(golden_java)
 		const struct type *t = golden_type(&a, golden_str(row, "type"));
 		golden_bytes(golden_value(&a, row, t).b, golden_str(row, "bytes"), type_name(t).z);
 	}
-	rows = jval_get(jdoc_root(d), "bounds");
-	ck_assert_uint_gt(jval_count(rows), 40);
+	golden_bounds(jval_get(jdoc_root(d), "bounds"), 40);
+	jdoc_free(d);
+}
+END_TEST
+
+/* Bounds at the width of metrics. case BC-102 */
+START_TEST(golden_cuts)
+{
+	struct jdoc *d = golden_load("tests/golden/types_java.json");
+	golden_bounds(jval_get(jdoc_root(d), "bounds"), 200);
+	jdoc_free(d);
+}
+END_TEST
+
+/* What the reference implementation reads out of single-value JSON. Two of its leniencies are not
+ * taken over: a decimal of more digits than the type has, and a float that becomes infinite. One
+ * of ours it has not: a real number without a point. */
+START_TEST(golden_defaults)
+{
+	struct jdoc *d = golden_load("tests/golden/types_java.json");
+	const struct jval *rows = jval_get(jdoc_root(d), "defaults");
+	size_t differ = 0;
+	ck_assert_uint_gt(jval_count(rows), 100);
 	for (size_t i = 0; i < jval_count(rows); i++) {
 		const struct jval *row = jval_at(rows, i);
 		const struct type *t = golden_type(&a, golden_str(row, "type"));
-		struct buf b;
-		int64_t length;
-		struct value upper = VALUE_NULL;
-		bool has = false;
-		buf_init(&b, 100);
-		golden_hex(golden_str(row, "bytes").p, &b);
-		ck_assert(jval_as_i64(jval_get(row, "length"), &length));
-		struct value v = {.b = buf_bytes(&b)};
-		golden_bytes(value_cut_lower(t, &v, (size_t)length).b, golden_str(row, "lower"),
-			     "lower");
-		ck_assert(value_cut_upper(t, &v, (size_t)length, &a, &upper, &has));
-		ck_assert(has == !jval_is_null(jval_get(row, "upper")));
-		if (has)
-			golden_bytes(upper.b, golden_str(row, "upper"), "upper");
-		buf_fini(&b);
+		struct strv text = golden_str(row, "text");
+		struct err err = {0};
+		struct jdoc *one = NULL;
+		struct value v = VALUE_NULL;
+		enum status st = jdoc_parse(strv_bytes(text), ST_BAD_REQUEST, &one, &err);
+		if (st == ST_OK)
+			st = value_text_parse(t, jdoc_root(one), ST_BAD_REQUEST, &a, &v, &err);
+		bool java = !jval_is_null(jval_get(row, "bytes"));
+		jdoc_free(one);
+		if ((st == ST_OK) != java) {
+			bool real = t->kind == TYPE_FLOAT || t->kind == TYPE_DOUBLE;
+			ck_assert_msg(java ? t->kind == TYPE_DECIMAL || t->kind == TYPE_FLOAT
+					   : real,
+				      "%s %.*s", type_name(t).z, STRV_ARG(text));
+			differ++;
+			continue;
+		}
+		if (java)
+			golden_bytes(v.b, golden_str(row, "bytes"), text.p);
 	}
+	ck_assert_uint_eq(differ, 6);
 	jdoc_free(d);
 }
 END_TEST
@@ -312,6 +366,8 @@ static Suite *suite(void)
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, golden);
 	tcase_add_test(t, golden_java);
+	tcase_add_test(t, golden_cuts);
+	tcase_add_test(t, golden_defaults);
 	tcase_add_test(t, refused);
 	tcase_add_test(t, range_ends);
 	tcase_add_test(t, calendar);

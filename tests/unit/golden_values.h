@@ -53,4 +53,27 @@ static UNUSED struct value golden_value(struct arena *a, const struct jval *row,
 	return v;
 }
 
+/* The value of single-value bytes in hexadecimal. */
+static UNUSED struct value golden_raw(struct arena *a, const struct type *t, struct strv hex)
+{
+	struct err err = {0};
+	struct value v = VALUE_NULL;
+	struct bytes b;
+	struct buf raw;
+	buf_init(&raw, hex.n + 1);
+	golden_hex(hex.p, &raw);
+	ck_assert_uint_eq(raw.n, hex.n / 2);
+	ck_assert(arena_bytes(a, buf_bytes(&raw), &b));
+	UNIT_OK(value_read(t, b, false, ST_CORRUPT, a, &v, &err), &err);
+	buf_fini(&raw);
+	return v;
+}
+
+static UNUSED struct strv golden_text(const struct jval *v)
+{
+	struct strv s = {NULL, 0};
+	ck_assert_msg(jval_as_str(v, &s), "no text");
+	return s;
+}
+
 #endif
