@@ -243,7 +243,7 @@ static bool repeated(struct core *c, struct request *r, const struct txn_row *ro
 		if (!frag_sealed(row->seal, f->fragment_id, f->attempt, &d))
 			return false;
 		if (digest_eq(&d, &f->digest))
-			stage_reply(c, r, f->fragment_id, f->attempt, &d);
+			stage_reply(c, r, f->fragment_id, f->attempt, &d, (struct strv){NULL, 0});
 		else
 			request_status(c, r, ST_DIGEST_CONFLICT, "fragment.digest",
 				       "this attempt of the fragment was staged with other content");

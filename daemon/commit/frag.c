@@ -7,6 +7,7 @@
 
 #include "daemon/commit/algebra.h"
 #include "daemon/commit/check.h"
+#include "daemon/commit/expand.h"
 #include "proto/dv/dv_blob.h"
 #include "proto/iceberg/metadata.h"
 #include "proto/rpc/msg.h"
@@ -120,12 +121,14 @@ static enum status no_path_twice(const struct frag *f, struct err *err)
 	return at >= 0 ? ST_DUPLICATE_PATH : ST_OK;
 }
 
+/* Several messages may name one data file: each is a task's, and their vectors are merged. */
 static enum status no_target_twice(const struct frag *f, struct err *err)
 {
-	struct strv *v = base_calloc(f->n_deletes ? f->n_deletes : 1, sizeof *v);
-	for (size_t i = 0; i < f->n_deletes; i++)
+	size_t n = f->whole->own_deletes;
+	struct strv *v = base_calloc(n ? n : 1, sizeof *v);
+	for (size_t i = 0; i < n; i++)
 		v[i] = f->deletes[i].data_file;
-	ptrdiff_t at = frag_twice(v, f->n_deletes);
+	ptrdiff_t at = frag_twice(v, n);
 	if (at >= 0)
 		err_set(err, ST_BAD_REQUEST, "deletes.data_file",
 			"the fragment names this data file twice: %.*s", STRV_ARG(v[at]));
@@ -146,7 +149,8 @@ static enum status decode_files(const struct metadata *m, struct txn *x,
 		const struct rpc_data_file *d = &in->data_files[i];
 		enum status st = check_data_file(m, d, &x->arena, &f->files[i], err);
 		if (st != ST_OK) {
-			err_prefix(err, "data_files[%zu]", i);
+			if (f->whole)
+				expand_blame_file(f->whole, i, err);
 			return st;
 		}
 		f->schema_ids[i] = d->schema_id;
@@ -170,8 +174,6 @@ static enum status kind_allows(const struct txn *x, const struct rpc_fragment *i
 	if (in->n_delete_files)
 		return err_set(err, ST_UNSUPPORTED, "delete_files",
 			       "files of position deletes are not taken yet");
-	if (in->n_messages)
-		return err_set(err, ST_UNSUPPORTED, "messages", "task messages are not taken yet");
 	if (in->n_manifests)
 		return err_set(err, ST_UNSUPPORTED, "manifests",
 			       "finished manifests are not taken yet");
@@ -182,19 +184,23 @@ static enum status kind_allows(const struct txn *x, const struct rpc_fragment *i
 	return ST_OK;
 }
 
-enum status frag_decode(const struct metadata *m, struct txn *x, const struct rpc_fragment *in,
+enum status frag_decode(const struct metadata *m, struct txn *x, const struct rpc_fragment *given,
 			struct frag **ret_f, struct err *err)
 {
 	struct digest d;
-	enum status st = kind_allows(x, in, err);
+	struct frag *f = arena_calloc(&x->arena, 1, sizeof *f);
+	if (!f || !(f->whole = arena_calloc(&x->arena, 1, sizeof *f->whole)) ||
+	    !msg_fragment_digest(given, &d))
+		return full(err);
+	if (!digest_eq(&d, &given->digest))
+		return err_set(err, ST_BAD_REQUEST, "digest", "the digest is not the fragment's");
+	enum status st = expand_fragment(m, given, &x->arena, f->whole, err);
+	const struct rpc_fragment *in = &f->whole->all;
+	if (st == ST_OK)
+		st = kind_allows(x, in, err);
 	if (st != ST_OK)
 		return st;
-	if (!msg_fragment_digest(in, &d))
-		return full(err);
-	if (!digest_eq(&d, &in->digest))
-		return err_set(err, ST_BAD_REQUEST, "digest", "the digest is not the fragment's");
-	struct frag *f = arena_calloc(&x->arena, 1, sizeof *f);
-	if (!f || !arena_strv(&x->arena, in->fragment_id, &f->id))
+	if (!arena_strv(&x->arena, in->fragment_id, &f->id))
 		return full(err);
 	list_init(&f->node);
 	f->attempt = in->attempt;
@@ -208,7 +214,7 @@ enum status frag_decode(const struct metadata *m, struct txn *x, const struct rp
 	for (size_t i = 0; i < in->n_deletes; i++) {
 		st = decode_delete(x, &in->deletes[i], &f->deletes[i], err);
 		if (st != ST_OK) {
-			err_prefix(err, "deletes[%zu]", i);
+			expand_blame_delete(f->whole, i, err);
 			return st;
 		}
 		f->positions += in->deletes[i].cardinality;
@@ -266,6 +272,36 @@ static enum cache_answer load_views(struct core *c, struct metadata *m, int64_t 
 	return waiting ? CACHE_WAIT : CACHE_HAVE;
 }
 
+/* Vectors whose writer states another spec than their data file has. */
+struct strange {
+	size_t n;
+	struct strv data_file; /* of the first */
+	int32_t stated, spec;
+};
+
+static void compare_spec(const struct frag *f, size_t i, int32_t spec, struct strange *io_s)
+{
+	const struct expand_spec *stated = f->whole->specs ? &f->whole->specs[i] : NULL;
+	if (!stated || !stated->has || stated->id == spec)
+		return;
+	if (io_s->n++ == 0) {
+		io_s->data_file = f->deletes[i].data_file;
+		io_s->stated = stated->id;
+		io_s->spec = spec;
+	}
+}
+
+static bool warn(struct txn *x, struct frag *f, const struct strange *s)
+{
+	char *z =
+		arena_printf(&x->arena,
+			     "%zu vectors state another partition spec than their data file, which "
+			     "has it: %d, not %d, of %.*s",
+			     s->n, s->spec, s->stated, STRV_ARG(s->data_file));
+	f->warning = strv_of(z);
+	return z != NULL;
+}
+
 enum cache_answer frag_subtract(struct core *c, struct txn *x, struct metadata *m, struct frag *f,
 				struct needs *needs, struct err *err)
 {
@@ -278,6 +314,7 @@ enum cache_answer frag_subtract(struct core *c, struct txn *x, struct metadata *
 	enum cache_answer ans =
 		load_views(c, m, x->row.read_snapshot, needs, &a, &views, &n, err);
 	bool waiting = ans == CACHE_WAIT;
+	struct strange strange = {0};
 	struct vec **olds = arena_calloc(&a, f->n_deletes, sizeof(struct vec *));
 	if (ans == CACHE_HAVE && !olds) {
 		(void)full(err);
@@ -309,10 +346,16 @@ enum cache_answer frag_subtract(struct core *c, struct txn *x, struct metadata *
 			waiting |= v == CACHE_WAIT;
 		}
 		if (ans == CACHE_FAIL)
-			err_prefix(err, "deletes[%zu]", i);
+			expand_blame_delete(f->whole, i, err);
+		else
+			compare_spec(f, i, l.data->file.spec_id, &strange);
 	}
 	if (ans == CACHE_HAVE && waiting)
 		ans = CACHE_WAIT;
+	if (ans == CACHE_HAVE && strange.n && !warn(x, f, &strange)) {
+		(void)full(err);
+		ans = CACHE_FAIL;
+	}
 	for (size_t i = 0; ans == CACHE_HAVE && i < f->n_deletes; i++) {
 		if (!olds[i])
 			continue;
@@ -327,8 +370,9 @@ enum cache_answer frag_subtract(struct core *c, struct txn *x, struct metadata *
 
 /* ------------------------------------------------------------------ the stored form */
 
-bool frag_pack(struct txn *x, const struct rpc_fragment *in, struct frag *f)
+bool frag_pack(struct txn *x, struct frag *f)
 {
+	const struct rpc_fragment *in = &f->whole->all;
 	struct rpc_fragment out = *in;
 	struct buf b, blobs;
 	size_t max = x->arena.limit;

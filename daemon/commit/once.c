@@ -146,7 +146,7 @@ static void once_run(struct core *c, struct gather *g)
 	for (size_t i = 0; w && i < m->n_fragments; i++) {
 		w[n] = frag_find(x, m->fragments[i].fragment_id, m->fragments[i].attempt);
 		ASSERT(w[n] != NULL);
-		if (!frag_pack(x, &m->fragments[i], w[n]))
+		if (!frag_pack(x, w[n]))
 			st = ST_TOO_LARGE;
 		n++;
 	}

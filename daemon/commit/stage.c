@@ -67,7 +67,7 @@ static void stage_over(struct core *c, struct request *r)
 }
 
 void stage_reply(struct core *c, struct request *r, struct strv id, int32_t attempt,
-		 const struct digest *d)
+		 const struct digest *d, struct strv warning)
 {
 	struct rpc_stage_reply *out = arena_calloc(&r->arena, 1, sizeof *out);
 	if (!out || !arena_strv(&r->arena, id, &out->fragment_id)) {
@@ -77,6 +77,10 @@ void stage_reply(struct core *c, struct request *r, struct strv id, int32_t atte
 	out->attempt = attempt;
 	out->digest = *d;
 	out->doomed = RPC_DOOMED_NONE;
+	if (warning.n) {
+		out->warnings = arena_calloc(&r->arena, 1, sizeof *out->warnings);
+		out->n_warnings = out->warnings && arena_strv(&r->arena, warning, out->warnings);
+	}
 	request_rpc(c, r, out);
 }
 
@@ -102,7 +106,8 @@ static void staged(struct core *c, void *ctx, const struct event *ev)
 			r->frag->durable = true;
 			renewed(x, &q->item);
 			frag_keep(x, r->frag);
-			stage_reply(c, r, r->frag->id, r->frag->attempt, &r->frag->digest);
+			stage_reply(c, r, r->frag->id, r->frag->attempt, &r->frag->digest,
+				    r->frag->warning);
 		}
 	}
 	stage_over(c, r);
@@ -149,7 +154,7 @@ static void stage_run(struct core *c, struct gather *g)
 	}
 	struct sql_stage_item *item = NULL;
 	if (ans == CACHE_HAVE) {
-		if (frag_pack(x, &r->in.u.stage->fragment, r->frag))
+		if (frag_pack(x, r->frag))
 			item = stage_item(x, r->frag);
 		if (!item)
 			err_set(&err, ST_TOO_LARGE, "",
@@ -185,7 +190,7 @@ static bool stage_known(struct core *c, struct request *r, struct txn *x)
 	if (!f)
 		return false;
 	if (digest_eq(&f->digest, &in->digest))
-		stage_reply(c, r, f->id, f->attempt, &f->digest);
+		stage_reply(c, r, f->id, f->attempt, &f->digest, f->warning);
 	else
 		request_status(c, r, ST_DIGEST_CONFLICT, "fragment.digest",
 			       "this attempt of the fragment was staged with other content");

@@ -81,6 +81,8 @@ struct frag {
 	int64_t rows_updated;
 	int64_t rows;
 	int64_t positions; /* as stated by the worker */
+	struct expand *whole; /* the record with its messages' parts, while its request lives */
+	struct strv warning;  /* empty, or a finding that does not refuse it */
 	struct plan_delete *deletes;
 	size_t n_deletes;
 	struct bytes payload; /* only until it is durable */
@@ -420,7 +422,7 @@ struct sql_stage_item *stage_item(struct txn *x, struct frag *f);
 
 /* Replies from what is durable. */
 void stage_reply(struct core *c, struct request *r, struct strv id, int32_t attempt,
-		 const struct digest *d);
+		 const struct digest *d, struct strv warning);
 void stage_seal_reply(struct core *c, struct request *r, const struct digest *d);
 
 /* --- once.c --- */
@@ -456,15 +458,16 @@ bool finish_from_rows(struct core *c, struct request *r, const struct sql_item_r
 
 /* --- frag.c --- */
 /* Checks a fragment against table and transaction and decodes it into the transaction's arena,
- * vectors as staged. The digest is recomputed. */
+ * vectors as staged and messages put into the arrays of what they report. The digest is
+ * recomputed. The record must live until the fragment is packed. */
 MUST_CHECK enum status frag_decode(const struct metadata *m, struct txn *x,
 				   const struct rpc_fragment *f, struct frag **ret_f,
 				   struct err *err);
 /* Takes from every vector what was deleted at the read snapshot already. */
 enum cache_answer frag_subtract(struct core *c, struct txn *x, struct metadata *m, struct frag *f,
 				struct needs *needs, struct err *err);
-/* The stored form: the fragment with what is new only. */
-MUST_CHECK bool frag_pack(struct txn *x, const struct rpc_fragment *f, struct frag *g);
+/* The stored form: the fragment with what is new only, without messages. */
+MUST_CHECK bool frag_pack(struct txn *x, struct frag *f);
 MUST_CHECK enum status frag_unpack(struct txn *x, const struct fragment_row *row,
 				   struct frag **ret_f, struct err *err);
 

@@ -188,7 +188,6 @@ START_TEST(not_yet)
 {
 	struct rpc_blob_ref range = {ct_path(t, "w.puffin"), 4, 50};
 	struct rpc_delete_file deletes = {.path = ct_path(t, "pd")};
-	struct rpc_task_message message = {.dialect = RPC_DIALECT_VELOX};
 	struct rpc_manifest_ref manifest = {.path = ct_path(t, "m.avro")};
 	vectors[1].blob = &range;
 	refused(ST_BAD_REQUEST, "deletes[1].blob"); /* bytes and a range */
@@ -201,10 +200,6 @@ START_TEST(not_yet)
 	in.n_delete_files = 1;
 	refused(ST_UNSUPPORTED, "delete_files");
 	in.n_delete_files = 0;
-	in.messages = &message;
-	in.n_messages = 1;
-	refused(ST_UNSUPPORTED, "messages");
-	in.n_messages = 0;
 	in.manifests = &manifest;
 	in.n_manifests = 1;
 	refused(ST_UNSUPPORTED, "manifests");
@@ -277,7 +272,7 @@ START_TEST(stored)
 	struct err err = {0};
 	struct frag *f = decoded(), *again = NULL;
 	ck_assert_int_eq(subtract(f, &err), CACHE_HAVE);
-	ck_assert(frag_pack(&x, &in, f));
+	ck_assert(frag_pack(&x, f));
 	struct fragment_row row = row_of(f);
 	UNIT_OK(frag_unpack(&x, &row, &again, &err), &err);
 	ck_assert(strv_eq(again->id, f->id));
@@ -297,7 +292,7 @@ START_TEST(stored)
 	in.n_data_files = 0;
 	vectors[1].provenance = RPC_PROVENANCE_MOVED;
 	f = decoded();
-	ck_assert(frag_pack(&x, &in, f));
+	ck_assert(frag_pack(&x, f));
 	row = row_of(f);
 	UNIT_OK(frag_unpack(&x, &row, &again, &err), &err);
 	ck_assert(again->deletes[0].dead && !again->deletes[1].dead);
@@ -308,7 +303,7 @@ START_TEST(stored_damaged)
 {
 	struct err err = {0};
 	struct frag *f = decoded(), *again = NULL;
-	ck_assert(frag_pack(&x, &in, f));
+	ck_assert(frag_pack(&x, f));
 	struct fragment_row row = row_of(f);
 	for (size_t n = 0; n < f->payload.n; n++) {
 		row.payload.n = n;
@@ -318,6 +313,111 @@ START_TEST(stored_damaged)
 	((uint8_t *)(uintptr_t)row.payload.p)[0]++;
 	UNIT_STATUS(frag_unpack(&x, &row, &again, &err), ST_CORRUPT);
 	ck_assert(!again);
+}
+END_TEST
+
+/* Trino's report of a vector; the spec that it states is not looked up. */
+static struct rpc_task_message trino(const char *data_file, const char *positions, int spec, int n)
+{
+	struct buf b;
+	struct strv s;
+	buf_init(&b, 65536);
+	buf_printf(&b,
+		   "{\"path\":\"\",\"fileFormat\":\"PARQUET\",\"fileSizeInBytes\":0,\"metrics\":"
+		   "{\"recordCount\":%d},\"partitionSpecJson\":\"{\\\"spec-id\\\":%d,"
+		   "\\\"fields\\\":[]}\",\"content\":\"POSITION_DELETES\",\"referencedDataFile\":"
+		   "\"file:///t/data/%s.parquet\",\"serializedDeletionVector\":\"",
+		   n, spec, data_file);
+	digest_base64(&b, blob(positions));
+	buf_puts(&b, "\"}");
+	ck_assert(arena_strv(&t->arena, buf_strv(&b), &s));
+	buf_fini(&b);
+	return (struct rpc_task_message){RPC_DIALECT_TRINO, strv_bytes(s)};
+}
+
+#define VELOX_FILE(path, more)                                                                     \
+	{                                                                                          \
+		RPC_DIALECT_VELOX,                                                                 \
+			strv_bytes(STRV("{\"content\":\"DATA\",\"fileFormat\":\"PARQUET\","        \
+					"\"fileSizeInBytes\":77,\"metrics\":{\"recordCount\":6},"  \
+					"\"partitionSpecJson\":0," more "\"path\":\"" path "\"}")) \
+	}
+
+/* The parts of messages are treated as the worker's own. */
+START_TEST(messages)
+{
+	struct rpc_task_message m[4] = {trino("a", "3-9", 0, 7), trino("b", "7", 1, 1),
+					VELOX_FILE("file:///t/data/v.parquet", ""),
+					trino("a", "20", 1, 1)};
+	struct err err = {0};
+	struct frag *again = NULL;
+	in.n_deletes = 0;
+	in.n_data_files = 1;
+	in.messages = m;
+	in.n_messages = 4;
+	struct frag *f = decoded();
+	ck_assert_uint_eq(f->n_files, 2);
+	ck_assert(strv_eq(f->files[1].path, STRV("file:///t/data/v.parquet")));
+	ck_assert_int_eq(f->rows, 16);
+	ck_assert_int_eq(f->rows_updated, 2);
+	/* Two tasks on one data file are two vectors, joined at Seal. */
+	ck_assert_uint_eq(f->n_deletes, 3);
+	ck_assert_int_eq(f->positions, 9);
+	ck_assert(!f->deletes[0].dead);
+	ck_assert_int_eq(subtract(f, &err), CACHE_HAVE);
+	positions_are(&f->deletes[0], "6-9");
+	positions_are(&f->deletes[1], "7");
+	positions_are(&f->deletes[2], "20");
+	/* Both files are of spec 0. */
+	ck_assert_msg(strv_starts(f->warning, STRV("2 vectors state another partition spec")),
+		      "%.*s", STRV_ARG(f->warning));
+	ck_assert(frag_pack(&x, f));
+	struct fragment_row row = {.payload = f->payload};
+	UNIT_OK(frag_unpack(&x, &row, &again, &err), &err);
+	ck_assert_uint_eq(again->n_files, 2);
+	ck_assert_uint_eq(again->n_deletes, 3);
+	ck_assert_int_eq(again->positions, 9);
+	positions_are(&again->deletes[0], "6-9");
+	ck_assert(digest_eq(&again->digest, &in.digest));
+	/* Nothing is said of provenance: dead where the transaction only deletes. */
+	txn_is(RPC_KIND_DELETE);
+	in.n_data_files = 0;
+	in.n_messages = 2;
+	m[1] = trino("b", "7", 0, 1);
+	f = decoded();
+	ck_assert(f->deletes[0].dead && f->deletes[1].dead);
+	ck_assert_int_eq(subtract(f, &err), CACHE_HAVE);
+	ck_assert_uint_eq(f->warning.n, 0);
+}
+END_TEST
+
+START_TEST(messages_refused)
+{
+	struct rpc_task_message m[2] = {trino("b", "7", 0, 1),
+					VELOX_FILE("file:///t/data/v.parquet", "")};
+	in.messages = m;
+	in.n_messages = 2;
+	m[0] = trino("b", "7", 0, 2);
+	refused(ST_DV_CORRUPT, "messages[0].cardinality");
+	m[0] = (struct rpc_task_message)VELOX_FILE("file:///x/v.parquet", "");
+	refused(ST_PATH_OUTSIDE, "messages[0].path");
+	m[0] = (struct rpc_task_message)VELOX_FILE("file:///t/data/v.parquet",
+						   "\"partitionDataJson\":\"{}\",");
+	refused(ST_TUPLE_MISMATCH, "messages[0].partitionDataJson.partitionValues");
+	m[0] = m[1];
+	refused(ST_DUPLICATE_PATH, "data_files.path");
+	m[0] = (struct rpc_task_message){.dialect = RPC_DIALECT_PRESTO};
+	refused(ST_BAD_REQUEST, "messages[0]");
+	/* The kind is held against what the messages report. */
+	m[0] = trino("b", "7", 0, 1);
+	in.n_data_files = in.n_deletes = 0;
+	txn_is(RPC_KIND_DELETE);
+	refused(ST_BAD_REQUEST, "data_files");
+	txn_is(RPC_KIND_APPEND);
+	refused(ST_BAD_REQUEST, "deletes");
+	txn_is(RPC_KIND_ROW_DELTA);
+	x.format_version = 2;
+	refused(ST_UNSUPPORTED, "deletes");
 }
 END_TEST
 
@@ -420,6 +520,8 @@ static Suite *suite(void)
 	tcase_add_test(c, subtracting);
 	tcase_add_test(c, stored);
 	tcase_add_test(c, stored_damaged);
+	tcase_add_test(c, messages);
+	tcase_add_test(c, messages_refused);
 	tcase_add_test(c, finding);
 	tcase_add_test(c, seals);
 	tcase_add_test(c, texts);
