@@ -27,14 +27,14 @@ def violations(uri, table, strict=True):
     return [(v["rule"], v["object"], v["detail"]) for v in found["violations"]]
 
 
-def raw_rows(uri, table):
-    """Live rows of main, each with "path" and "pos", read from the raw files; the catalog gives the location alone."""
+def raw_rows(uri, table, ref="main"):
+    """Live rows of a ref, each with "path" and "pos", read from the raw files; the catalog gives the location alone."""
     args = audit_arguments(uri, table)
     au = audit.Audit(args)
     location, _ = audit.from_rest(args)
     md = audit.read_metadata(au.st, location)
     au.run(md, location)
-    head = au.refs.get("main")
+    head = au.refs.get(ref)
     if not head:
         return []
     return [{**row, "path": path, "pos": pos} for path, pos, row in scan.live(au, au.snaps[head["snapshot-id"]])]

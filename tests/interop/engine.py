@@ -88,6 +88,13 @@ class Engine:
     def read(self, table, lineage=False, snapshot=None):
         return self.ask("read", table=table, lineage=lineage, snapshot=snapshot)["rows"]
 
+    def read_many(self, reads):
+        """[(table, lineage, ref, snapshot)]: for each its rows, or the Cannot or EngineError that it met."""
+        got = self.ask("read_many", reads=[
+            {"table": t, "lineage": lineage, "ref": ref, "snapshot": snapshot} for t, lineage, ref, snapshot in reads])
+        return [x["ok"]["rows"] if "ok" in x else Cannot(x["cannot"]) if "cannot" in x else EngineError(x["error"])
+                for x in got]
+
     def sql(self, *texts):
         """Runs statements; the rows of the last."""
         rows = []

@@ -1,10 +1,7 @@
-"""Tables that frazil's workers write, in each shape, and tables that it and foreign engines write in turn.
-
-{unpartitioned, identity, evolved spec} x {append, first vector, vector replaced and merged by concurrent
-workers, whole file deleted, insert and delete in one transaction, update}.
-"""
+"""What frazil's workers write (Writer), and tables that it and foreign engines write in turn."""
 
 import asyncio
+import copy
 import concurrent.futures
 import threading
 import time
@@ -28,9 +25,6 @@ SCHEMA = {"type": "struct", "schema-id": 0, "fields": [
 ARROW = pa.schema([("id", pa.int32()), ("region", pa.string()), ("name", pa.string()), ("score", pa.float64())])
 BY_REGION = {"spec-id": 0, "fields": [
     {"source-id": 2, "field-id": 1000, "name": "region", "transform": "identity"}]}
-BY_BUCKET = {"spec-id": 1, "fields": [
-    {"source-id": 1, "field-id": 1001, "name": "id_bucket", "transform": "bucket[4]"}]}
-SPECS = ("unpartitioned", "identity", "evolved")
 
 
 def arrow(rows):
@@ -38,32 +32,50 @@ def arrow(rows):
 
 
 class Writer:
-    """One table with its model: every call commits through a worker and applies the acknowledgement to the model."""
+    """One ref of a table with its model: every call commits through a worker and applies the acknowledgement to it."""
 
-    def __init__(self, suite, client, namespace, name, spec="unpartitioned", create=True, model=None):
-        self.uri, self.client, self.spec = suite.uri, client, spec
+    def __init__(self, suite, client, namespace, name, spec=None, create=True, model=None, version=3):
+        self.uri, self.client, self.version = suite.uri, client, version
         self.rest = Rest(suite.uri)
         self.path = "/v1/namespaces/%s/tables" % segment(namespace)
         self.model = model or Table("%s.%s" % (namespace, name))
         self.name = name
         if create:
-            body = {"name": name, "schema": SCHEMA, "properties": {"format-version": "3"}}
-            if spec != "unpartitioned":
-                body["partition-spec"] = BY_REGION
+            body = {"name": name, "schema": SCHEMA, "properties": {"format-version": str(version)}}
+            if spec:
+                body["partition-spec"] = spec
             made = self.rest.want(200, "POST", self.path, body).json
-            check(made["metadata"]["format-version"] == 3, "format version", made["metadata"]["format-version"])
+            check(made["metadata"]["format-version"] == version, "format version", made["metadata"]["format-version"])
         self.table = client.table(self.model.name)
 
     def snapshot(self):
         """The snapshot that a worker reads: what a planner would take from the catalog."""
-        got = self.rest.want(200, "GET", "%s/%s" % (self.path, segment(self.name))).json["metadata"]
-        return got.get("current-snapshot-id")
+        return self.metadata()["refs"][self.model.ref]["snapshot-id"]
 
-    def evolve(self):
-        uuid = self.rest.want(200, "GET", "%s/%s" % (self.path, segment(self.name))).json["metadata"]["table-uuid"]
+    def metadata(self):
+        return self.rest.want(200, "GET", "%s/%s" % (self.path, segment(self.name))).json["metadata"]
+
+    def change(self, *updates):
+        """Table updates through REST."""
         self.rest.want(200, "POST", "%s/%s" % (self.path, segment(self.name)), {
-            "requirements": [{"type": "assert-table-uuid", "uuid": uuid}],
-            "updates": [{"action": "add-spec", "spec": BY_BUCKET}, {"action": "set-default-spec", "spec-id": -1}]})
+            "requirements": [{"type": "assert-table-uuid", "uuid": self.metadata()["table-uuid"]}],
+            "updates": list(updates)})
+
+    def branch(self, name):
+        """A writer of a new branch at this ref's head."""
+        self.change({"action": "set-snapshot-ref", "ref-name": name, "type": "branch", "snapshot-id": self.snapshot()})
+        other = copy.copy(self)
+        other.model = Table(self.model.name, ref=name, beside=self.model)
+        return other
+
+    def upgrade(self):
+        self.change({"action": "upgrade-format-version", "format-version": 3})
+        self.version = 3
+
+    def begin(self, kind="APPEND"):
+        """Kinds that delete read this ref's head."""
+        read = {} if kind == "APPEND" else {"read_snapshot_id": self.snapshot()}
+        return self.table.begin(kind=kind, ref=self.model.ref, **read)
 
     # ---- acknowledgements
     def files(self, outcome):
@@ -80,26 +92,23 @@ class Writer:
 
     # ---- operations
     def append(self, rows, alone=True):
-        txn = self.table.begin(kind="APPEND")
+        txn = self.begin()
         txn.append(arrow(rows))
         o = txn.commit()
         self.model.applied(o, alone)
-        self.model.inserted(o, self.files(o), rows, alone=alone)
+        self.model.inserted(o, self.files(o), rows, alone=alone, version=self.version)
         self.counts(o, inserted=len(rows))
 
-    def delete_at(self, path, positions, snapshot):
-        """In any thread: the model is not touched."""
-        txn = self.table.begin(kind="DELETE", read_snapshot_id=snapshot)
-        txn.delete(path, positions)
-        return txn.commit()
-
-    def delete(self, test):
-        snapshot = self.snapshot()
+    def delete(self, test, stage=None):
+        """stage: how the positions travel, {path: positions} to a transaction."""
         found = self.model.where(test)
         check(found, self.model.name, "nothing to delete")
-        txn = self.table.begin(kind="DELETE", read_snapshot_id=snapshot)
-        for path, (positions, _) in found.items():
-            txn.delete(path, positions)
+        txn = self.begin("DELETE")
+        if stage:
+            stage(txn, {path: positions for path, (positions, _) in found.items()})
+        else:
+            for path, (positions, _) in found.items():
+                txn.delete(path, positions)
         o = txn.commit()
         self.model.applied(o)
         for path, (positions, _) in found.items():
@@ -112,7 +121,7 @@ class Writer:
         work = [self.model.where(t) for t in tests]
 
         def one(found):
-            txn = self.table.begin(kind="DELETE", read_snapshot_id=snapshot)
+            txn = self.table.begin(kind="DELETE", ref=self.model.ref, read_snapshot_id=snapshot)
             for path, (positions, _) in found.items():
                 txn.delete(path, positions)
             return txn.commit()
@@ -127,7 +136,7 @@ class Writer:
 
     def row_delta(self, rows, test):
         found = self.model.where(test)
-        txn = self.table.begin(kind="ROW_DELTA", read_snapshot_id=self.snapshot())
+        txn = self.begin("ROW_DELTA")
         txn.append(arrow(rows))
         for path, (positions, _) in found.items():
             txn.delete(path, positions)
@@ -140,7 +149,7 @@ class Writer:
 
     def update(self, test, change):
         found = self.model.where(test)
-        txn = self.table.begin(kind="ROW_DELTA", read_snapshot_id=self.snapshot())
+        txn = self.begin("ROW_DELTA")
         new, carried = [], {}
         for path, (positions, rows) in found.items():
             fresh = [{**r.values, **change(r.values)} for r in rows]
@@ -153,68 +162,6 @@ class Writer:
             self.model.deleted(path, positions)
         self.model.inserted(o, self.files(o), new, carried)
         self.counts(o, updated=len(new))
-
-
-# ---- shapes: each begins with the appends
-def shape_append(w):
-    pass
-
-
-def shape_first_vector(w):
-    w.delete(lambda r: r["id"] % 10 == 3)
-
-
-def shape_merged(w):
-    """Four workers on the same data files, twice: vectors are made, then replaced, each the union."""
-    for digits in ((1, 2, 3, 4), (5, 6, 7, 8)):
-        w.delete_together([lambda r, d=d: r["id"] % 10 == d for d in digits])
-
-
-def shape_whole_file(w):
-    """A file loses half of its rows, then the others: it leaves with its vector."""
-    path = next(iter(w.model.where(lambda r: True)))
-    mine = {r.values["id"] for r in w.model.where(lambda r: True)[path][1]}
-    half = set(sorted(mine)[: len(mine) // 2])
-    w.delete(lambda r: r["id"] in half)
-    w.delete(lambda r: r["id"] in mine)
-
-
-def shape_row_delta(w):
-    w.row_delta(span(500, 510), lambda r: r["id"] % 10 == 7)
-    w.row_delta(span(510, 512), lambda r: r["id"] in (500, 8))
-
-
-def shape_update(w):
-    w.update(lambda r: r["id"] % 17 == 0, lambda r: {"name": "u" + r["name"]})
-    w.update(lambda r: r["id"] in (17, 18), lambda r: {"name": "v" + r["name"], "score": -1.0})
-    w.delete(lambda r: r["id"] == 17)
-
-
-SHAPES = {"append": shape_append, "first_vector": shape_first_vector, "merged": shape_merged,
-          "whole_file": shape_whole_file, "row_delta": shape_row_delta, "update": shape_update}
-
-
-def build(w, shape):
-    """Two appends, under two specs where the table's evolves, then the shape."""
-    w.append(span(0, 30))
-    if w.spec == "evolved":
-        w.delete(lambda r: r["id"] % 10 == 9)
-        w.evolve()
-    w.append(span(30, 60))
-    shape(w)
-
-
-def shapes(suite, client, ns):
-    """Every spec with every shape; a table of its own each."""
-    made = []
-    for spec in SPECS:
-        for name, shape in SHAPES.items():
-            def one(spec=spec, name=name, shape=shape):
-                w = Writer(suite, client, ns, "fz_%s_%s" % (spec, name), spec)
-                build(w, shape)
-                return [w.model]
-            made += suite.part("frazil %s %s" % (spec, name), one)
-    return made
 
 
 # ---- in turn with foreign engines
@@ -266,7 +213,7 @@ def foreign_first(suite, client, ns, engine_name):
 
 def frazil_first(suite, client, ns, engine_name):
     """A partitioned table of ours that a foreign engine changes, and frazil again."""
-    w = Writer(suite, client, ns, "fz_then_" + engine_name, "identity")
+    w = Writer(suite, client, ns, "fz_then_" + engine_name, BY_REGION)
     w.append(span(0, 30))
     w.append(span(30, 60))
     w.delete(lambda r: r["id"] % 10 == 3)
@@ -350,7 +297,6 @@ def run(suite, rpc):
     with frazil.Client(rpc) as client:
         if suite.has("spark"):
             suite.part("64 workers beside spark", crowd, suite, client, ns, rpc)
-        shapes(suite, client, ns)
         for name in ("duckdb", "spark"):
             if suite.has(name):
                 suite.part("%s, then frazil, and back" % name, foreign_first, suite, client, ns, name)

@@ -20,15 +20,50 @@ class Wrong(Exception):
     """An acknowledgement contradicts what the format or the protocol promises."""
 
 
-class Table:
-    def __init__(self, name, columns=("id", "region", "name", "score"), lineage=True):
-        self.name, self.columns, self.lineage = name, columns, lineage
-        self.rows = {}  # id -> Row
+class Counters:
+    """What all refs of a table share."""
+
+    def __init__(self):
         self.seq = 0  # last sequence number; UNKNOWN after foreign commits
         self.next_row_id = 0
         self.ranges = []  # row-id ranges given out: (first, count, what)
+
+
+class Table:
+    """What one ref of a table must hold. beside: the model of another ref, from whose state this one goes on."""
+
+    def __init__(self, name, columns=("id", "region", "name", "score"), lineage=True, ref="main", beside=None):
+        self.name, self.columns, self.lineage, self.ref = name, columns, lineage, ref
+        self.rows = {k: Row(r.values, r.row_id, r.seq, r.path, r.pos) for k, r in beside.rows.items()} if beside else {}
+        self.counters = beside.counters if beside else Counters()
+        self.snapshot = None  # of a ref that is not main: its head, for readers that know snapshots only
+        self.in_bulk = False  # read together with others
         self.ours = ()  # manifests and snapshot ids for which no foreign writer's findings are allowed
         self.writers = []  # who committed, for the report
+
+    @property
+    def seq(self):
+        return self.counters.seq
+
+    @seq.setter
+    def seq(self, value):
+        self.counters.seq = value
+
+    @property
+    def next_row_id(self):
+        return self.counters.next_row_id
+
+    @next_row_id.setter
+    def next_row_id(self, value):
+        self.counters.next_row_id = value
+
+    @property
+    def ranges(self):
+        return self.counters.ranges
+
+    @property
+    def title(self):
+        return self.name if self.ref == "main" else "%s@%s" % (self.name, self.ref)
 
     def is_ours(self, rule, thing, detail):
         """Whether a finding is about something that frazil wrote."""
@@ -48,12 +83,18 @@ class Table:
         if "frazil" not in self.writers:
             self.writers.append("frazil")
 
-    def inserted(self, outcome, files, rows, carried=None, alone=True):
+    def inserted(self, outcome, files, rows, carried=None, alone=True, version=3):
         """files: [(path, first_row_id, count)] as acknowledged, read: rows of each by position, which must be
         `rows` in some order. carried: {id: row_id} for rows that keep an id of their own (an update)."""
         carried = carried or {}
         seen = []
         for path, first, count, held in files:
+            if version < 3:
+                if first is not None or count != len(held):
+                    raise Wrong("%s: %s: first row id %s below version 3, %s rows" % (self.name, path, first, count))
+                seen += held
+                self.rows.update({v["id"]: Row(v, UNKNOWN, outcome.sequence_number, path, k) for k, v in enumerate(held)})
+                continue
             if first is None or count != len(held):
                 raise Wrong("%s: %s: first row id %s, %s rows acknowledged, %d in the file" % (
                     self.name, path, first, count, len(held)))
@@ -112,6 +153,30 @@ class Table:
             if test(r.values):
                 r.values = {**r.values, **change(r.values)}
                 r.seq, r.path, r.pos = UNKNOWN, None, None
+
+    def numbered(self, raw):
+        """The first commit after an upgrade gave row ids to the files of before: raw as in located(). Each file has one
+        range, all of them lie together below the ids that were given out since."""
+        wrong = self.differences(raw, True, len(raw) + 5)
+        if wrong:
+            raise Wrong("%s: %s" % (self.name, wrong[0]))
+        at = {}
+        for x in raw:
+            r = self.rows[x["id"]]
+            if (r.path, r.pos) != (x["path"], x["pos"]):
+                raise Wrong("%s: row %s lies elsewhere" % (self.name, x["id"]))
+            if r.row_id is UNKNOWN:
+                at.setdefault(r.path, set()).add(x["_row_id"] - x["pos"])
+                r.row_id = x["_row_id"]
+        for path, firsts in at.items():
+            if len(firsts) != 1:
+                raise Wrong("%s: %s has row ids from %s" % (self.name, path, sorted(firsts)))
+            n = 1 + max(r.pos for r in self.rows.values() if r.path == path)
+            first = firsts.pop()
+            for start, m, what in self.ranges:
+                if first < start + m and start < first + n:
+                    raise Wrong("%s: row ids %d+%d of %s overlap those of %s" % (self.name, first, n, path, what))
+            self.ranges.append((first, n, path))
 
     def located(self, raw):
         """Takes over where rows lie, and the ids that were unknown, from an independent raw reader (not the

@@ -1,5 +1,6 @@
 """The model must see each kind of wrong answer, or the suite proves nothing. run: python3 test_model.py"""
 
+import copy
 import os
 import sys
 import types
@@ -61,6 +62,33 @@ class Model(unittest.TestCase):
                 lambda: self.t.inserted(outcome(2), [("g", 3, 1, rows(4))], rows(5))):
             self.setUp()
             self.assertRaises(Wrong, bad)
+
+    def test_branches_share_the_counters(self):
+        side = Table("t", ref="side", beside=self.t)
+        side.deleted("f", [0])
+        side.applied(outcome(2))
+        side.inserted(outcome(2), [("g", 3, 1, rows(4))], rows(4))
+        self.assertEqual(self.t.differences(self.good, True), [])
+        self.assertEqual(side.differences(self.good[1:] + [{**rows(4)[0], "_row_id": 3, "_last_updated_sequence_number": 2}],
+                                          True), [])
+        self.t.applied(outcome(3))
+        self.assertRaises(Wrong, lambda: self.t.inserted(outcome(3), [("h", 3, 1, rows(5))], rows(5)))
+
+    def test_upgraded(self):
+        t = Table("old")
+        t.applied(outcome(1))
+        self.assertRaises(Wrong, lambda: t.inserted(outcome(1), [("f", 0, 3, rows(1, 2, 3))], rows(1, 2, 3), version=2))
+        t.inserted(outcome(1), [("f", None, 3, rows(1, 2, 3))], rows(1, 2, 3), version=2)
+        raw = [{**g, "path": "f", "pos": k} for k, g in enumerate(self.good)]
+        for change in (lambda g: g[1].update(_row_id=9), lambda g: g[1].update(path="g"), lambda g: g[0].update(_row_id=None),
+                       lambda g: g[0].update(_last_updated_sequence_number=2)):
+            got = [dict(r) for r in raw]
+            change(got)
+            self.assertRaises(Wrong, lambda: copy.deepcopy(t).numbered(got))
+        t.numbered(raw)
+        self.assertEqual([r.row_id for r in t.rows.values()], [0, 1, 2])
+        t.applied(outcome(2))
+        self.assertRaises(Wrong, lambda: t.inserted(outcome(2), [("g", 2, 1, rows(4))], rows(4)))
 
     def test_foreign_statements(self):
         self.t.sql_update("spark", lambda r: r["id"] == 2, lambda r: {"name": "z"})

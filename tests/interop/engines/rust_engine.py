@@ -7,6 +7,7 @@ The library comes as the wheel pyiceberg-core; its table provider speaks DataFus
 import importlib.metadata
 import json
 import sys
+import tempfile
 import urllib.parse
 import urllib.request
 import warnings
@@ -27,14 +28,19 @@ class Rust:
     def op_read(self, r):
         if r.get("lineage"):
             raise Cannot("no row lineage columns")
-        if r.get("snapshot"):
-            raise Cannot("the table provider reads the current snapshot only")
         import pyarrow as pa
         namespace, name = split(r["table"])
         url = "%s/v1/namespaces/%s/tables/%s" % (
             self.uri, urllib.parse.quote(namespace.replace(".", "\x1f"), safe=""), urllib.parse.quote(name, safe=""))
         with urllib.request.urlopen(url) as got:
-            location = json.load(got)["metadata-location"]
+            loaded = json.load(got)
+        location = loaded["metadata-location"]
+        if r.get("snapshot"):
+            # The table provider reads the current snapshot only: it gets a metadata file that calls this one so.
+            with tempfile.NamedTemporaryFile("w", suffix=".metadata.json", delete=False) as f:
+                json.dump({**loaded["metadata"], "current-snapshot-id": r["snapshot"], "refs": {
+                    "main": {"type": "branch", "snapshot-id": r["snapshot"]}}, "snapshot-log": []}, f)
+            location = "file://" + f.name
         if location.startswith("file:") and not location.startswith("file://"):
             location = "file://" + location[5:]
         context = self.datafusion.SessionContext()

@@ -6,8 +6,9 @@ import os
 import re
 import sys
 import tempfile
+import traceback
 
-from worker import Map, rows_answer, serve, split
+from worker import Map, read_many, rows_answer, serve, split
 
 
 class Spark:
@@ -35,12 +36,33 @@ class Spark:
     def op_hello(self, _):
         return {"engine": "spark", "version": self.version}
 
-    def op_read(self, r):
+    def select(self, r):
         namespace, name = split(r["table"])
         extra = ", _row_id, _last_updated_sequence_number" if r.get("lineage") else ""
-        at = " VERSION AS OF %d" % r["snapshot"] if r.get("snapshot") else ""
-        frame = self.session.sql("SELECT *%s FROM ice.%s.`%s`%s" % (
-            extra, ".".join("`%s`" % x for x in namespace.split(".")), name, at))
+        at = " VERSION AS OF %s" % (repr(r["ref"]) if r.get("ref") else r["snapshot"]) if r.get("snapshot") else ""
+        return "SELECT *%s FROM ice.%s.`%s`%s" % (
+            extra, ".".join("`%s`" % x for x in namespace.split(".")), name, at)
+
+    def op_read_many(self, request):
+        """Many tables of the same columns in one query, which is many times faster than one each; where it fails, one
+        by one."""
+        out = []
+        for first in range(0, len(request["reads"]), 20):
+            some = request["reads"][first:first + 20]
+            text = " UNION ALL ".join("SELECT %d AS which__, * FROM (%s)" % (i, self.select(r)) for i, r in enumerate(some))
+            rows = [[] for _ in some]
+            try:
+                for row in self.session.sql(text).collect():
+                    values = row.asDict(recursive=False)
+                    rows[values.pop("which__")].append(values)
+                out += [{"ok": rows_answer(x)} for x in rows]
+            except Exception:
+                traceback.print_exc()
+                out += read_many(self, {"reads": some})
+        return out
+
+    def op_read(self, r):
+        frame = self.session.sql(self.select(r))
         kinds = {f.name: f.dataType for f in frame.schema.fields}
         return rows_answer({k: self.convert(v, kinds[k]) for k, v in row.asDict(recursive=False).items()}
                            for row in frame.collect())
