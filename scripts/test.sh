@@ -4,6 +4,7 @@ set -eu
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
 scripts/setup.sh test
+scripts/promtool.sh >/dev/null
 jobs=$(nproc)
 failed=
 

@@ -18,6 +18,7 @@ struct ctl {
 	int timeout_ms;
 	bool json;
 	bool halted; /* tables: only those that wait for an operator */
+	size_t limit; /* lists: rows at most; 0: all, of decided batches 20 */
 };
 
 int ctl_cmd_status(const struct ctl *c);
@@ -27,6 +28,12 @@ int ctl_cmd_txn(const struct ctl *c, const char *id);
 int ctl_cmd_tables(const struct ctl *c);
 /* `which` is a UUID, a whole name as the daemon lists it, or the last parts of one. */
 int ctl_cmd_table(const struct ctl *c, const char *which);
+/* `which` may be NULL: of all tables. */
+int ctl_cmd_txns(const struct ctl *c, const char *which);
+int ctl_cmd_batches(const struct ctl *c, const char *which);
+int ctl_cmd_findings(const struct ctl *c, const char *which);
+/* The UUID of a table. What names several is refused. An exit code; a refusal was said. */
+int ctl_find_table(const struct ctl *c, const char *which, char ret_id[37]);
 int ctl_cmd_resume(const struct ctl *c, const char *which);
 
 #endif

@@ -19,6 +19,10 @@ static const char usage_text[] =
 	"  tables          tables in memory, with their last batch and queue; --halted: only "
 	"those\n"
 	"  table TABLE     one of them, by UUID, name or the end of its name\n"
+	"  txns [TABLE]    transactions that are not final, the oldest first\n"
+	"  batches [TABLE] batches under way; with TABLE also what was decided, newest first\n"
+	"  findings [TABLE]\n"
+	"                  what snapshots of REST clients contradict, newest first\n"
 	"  resume TABLE    clear the halt of a table\n"
 	"  version         versions of this program, its library and the daemon\n"
 	"\n"
@@ -27,6 +31,7 @@ static const char usage_text[] =
 	"  -t, --timeout MS      of one command (10000)\n"
 	"  -j, --json            one JSON value a command\n"
 	"      --halted          tables: only those that wait for an operator\n"
+	"  -n, --limit N         lists: at most so many rows (all; decided batches: 20)\n"
 	"  -h, --help\n"
 	"\n"
 	"exit: 0 yes, 1 no, 2 usage, 3 no daemon answered, 4 the daemon refused\n";
@@ -43,17 +48,24 @@ static int run(const struct ctl *c, const char *command, const char *arg)
 		const char *name;
 		int (*plain)(const struct ctl *);
 		int (*with)(const struct ctl *, const char *);
+		bool optional; /* the argument may be left out */
 	} commands[] = {
-		{"status", ctl_cmd_status, NULL}, {"check", ctl_cmd_check, NULL},
-		{"tables", ctl_cmd_tables, NULL}, {"version", ctl_cmd_version, NULL},
-		{"txn", NULL, ctl_cmd_txn},       {"table", NULL, ctl_cmd_table},
-		{"resume", NULL, ctl_cmd_resume},
+		{"status", ctl_cmd_status, NULL, false},
+		{"check", ctl_cmd_check, NULL, false},
+		{"tables", ctl_cmd_tables, NULL, false},
+		{"version", ctl_cmd_version, NULL, false},
+		{"txn", NULL, ctl_cmd_txn, false},
+		{"txns", NULL, ctl_cmd_txns, true},
+		{"table", NULL, ctl_cmd_table, false},
+		{"batches", NULL, ctl_cmd_batches, true},
+		{"findings", NULL, ctl_cmd_findings, true},
+		{"resume", NULL, ctl_cmd_resume, false},
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
 		if (strcmp(commands[i].name, command) != 0)
 			continue;
 		if (commands[i].with)
-			return arg ? commands[i].with(c, arg) : usage();
+			return arg || commands[i].optional ? commands[i].with(c, arg) : usage();
 		return arg ? usage() : commands[i].plain(c);
 	}
 	return usage();
@@ -66,6 +78,7 @@ int main(int argc, char **argv)
 						{"timeout", required_argument, NULL, 't'},
 						{"json", no_argument, NULL, 'j'},
 						{"halted", no_argument, NULL, 'H'},
+						{"limit", required_argument, NULL, 'n'},
 						{"help", no_argument, NULL, 'h'},
 						{NULL, 0, NULL, 0}};
 	const char *admin = getenv("FRAZILCTL_ADMIN"), *rpc = getenv("FRAZILCTL_RPC");
@@ -73,7 +86,7 @@ int main(int argc, char **argv)
 			.rpc = rpc ? rpc : "127.0.0.1:8182",
 			.timeout_ms = TIMEOUT_MS};
 	int64_t ms;
-	for (int o; (o = getopt_long(argc, argv, "a:r:t:jh", options, NULL)) != -1;) {
+	for (int o; (o = getopt_long(argc, argv, "a:r:t:n:jh", options, NULL)) != -1;) {
 		switch (o) {
 		case 'a':
 			c.admin = optarg;
@@ -85,6 +98,11 @@ int main(int argc, char **argv)
 			if (!strv_i64(strv_of(optarg), &ms) || ms < 1 || ms > 3600000)
 				return usage();
 			c.timeout_ms = (int)ms;
+			break;
+		case 'n':
+			if (!strv_i64(strv_of(optarg), &ms) || ms < 1 || ms > 1000000)
+				return usage();
+			c.limit = (size_t)ms;
 			break;
 		case 'j':
 			c.json = true;

@@ -37,6 +37,12 @@ void ad_metrics_add(enum metric m, int64_t n)
 	values[m] += n;
 }
 
+void ad_metrics_copy(enum metric m, int64_t value)
+{
+	ASSERT(rows[m].kind == KIND_COUNTER);
+	values[m] = value;
+}
+
 void ad_metrics_set(enum metric m, int64_t v)
 {
 	ASSERT(rows[m].kind == KIND_GAUGE);

@@ -17,6 +17,8 @@ enum metric {
 
 /* Counters (n >= 0) and gauges. */
 void ad_metrics_add(enum metric m, int64_t n);
+/* A counter that somebody else keeps: takes its value, which never goes back while it lives. */
+void ad_metrics_copy(enum metric m, int64_t value);
 /* Gauges. */
 void ad_metrics_set(enum metric m, int64_t v);
 /* Histograms. */

@@ -1,27 +1,41 @@
 /* Operator routes about tables: what is loaded, halted and why, and resuming. */
 #include "daemon/bind/bind_admin.h"
 
-#include "daemon/bind/bind.h"
-#include "daemon/net/call.h"
-#include "proto/base/jwrite.h"
+#include "daemon/bind/bind_lists.h"
+#include "daemon/commit/inspect.h"
 
-#define LIST_MAX ((size_t)64 << 20)
-
-struct listing {
-	struct jwrite w;
-	bool halted_only;
-};
+static void one_halt(struct bind_page *p, const struct core_halt *h)
+{
+	struct jwrite *w = &p->w;
+	jwrite_key(w, "halt");
+	jwrite_object(w);
+	jwrite_kstr(w, "status", strv_of(h->st));
+	jwrite_ki64(w, "since-ms", h->pg_ms);
+	if (h->object.n)
+		jwrite_kstr(w, "object", h->object);
+	if (h->batch_no) {
+		jwrite_ki64(w, "batch-no", h->batch_no);
+		bind_page_uuid(p, "batch-id", h->batch.u);
+		jwrite_ki64(w, "transactions-total", (int64_t)h->n_txns);
+		jwrite_key(w, "transactions");
+		jwrite_array(w);
+		for (size_t i = 0; i < h->n_txns && i < CORE_HALT_TXNS; i++) {
+			char id[UUID_TEXT_LEN + 1];
+			uuid_text(h->txns[i].u, id);
+			jwrite_str(w, strv_of(id));
+		}
+		jwrite_end_array(w);
+	}
+	jwrite_end_object(w);
+}
 
 static void one_table(void *ctx, const struct core_table_info *info)
 {
-	struct listing *l = ctx;
-	struct jwrite *w = &l->w;
-	char id[UUID_TEXT_LEN + 1];
-	if (l->halted_only && !info->halted)
-		return;
-	uuid_text(info->table.u, id);
+	struct bind_page *p = ctx;
+	struct jwrite *w = &p->w;
+	p->last = info->table.u;
 	jwrite_object(w);
-	jwrite_kstr(w, "table-uuid", strv_of(id));
+	bind_page_uuid(p, "table-uuid", info->table.u);
 	jwrite_kstr(w, "name", info->name);
 	jwrite_kstr(w, "state", strv_of(info->state));
 	jwrite_ki64(w, "epoch", info->epoch);
@@ -31,6 +45,8 @@ static void one_table(void *ctx, const struct core_table_info *info)
 	jwrite_kbool(w, "halted", info->halted);
 	if (info->halted)
 		jwrite_kstr(w, "cause", info->halt_cause);
+	if (info->halt)
+		one_halt(p, info->halt);
 	jwrite_end_object(w);
 }
 
@@ -41,27 +57,29 @@ static void unavailable(struct call *call)
 	call_reply_err(call, &err);
 }
 
-/* GET: every table in memory; ?halted=true only those that wait for an operator. */
+/* GET: tables in memory; ?halted=true only those that wait for an operator. */
 static void tables(struct call *own_call)
 {
-	struct bind *b = bind_of(own_call->app);
-	struct buf out;
-	struct listing l = {.halted_only = false};
-	struct jwrite *w = &l.w;
+	struct bind_page p;
+	struct inspect_totals t;
+	struct jwrite *w = &p.w;
 	const struct route_arg *arg = route_arg(&own_call->hit, "halted");
-	if (!b) {
-		unavailable(own_call);
+	if (!bind_page_init(&p, own_call))
 		return;
-	}
-	l.halted_only = arg && strv_ieq(arg->value.text, STRV("true"));
-	buf_init(&out, LIST_MAX);
-	jwrite_init(w, &out);
+	bool halted = arg && strv_ieq(arg->value.text, STRV("true"));
+	bind_page_begin(&p, "tables");
+	bool more = inspect_tables(bind_core(p.b), halted, (struct table_id){p.after}, p.limit,
+				   one_table, &p);
+	bind_page_end(&p, more);
+	inspect_count(bind_core(p.b), &t);
+	jwrite_key(w, "totals");
 	jwrite_object(w);
-	jwrite_key(w, "tables");
-	jwrite_array(w);
-	core_each_table(bind_core(b), one_table, &l);
-	jwrite_end_array(w);
-	const struct core_counters *c = core_counters(bind_core(b));
+	jwrite_ki64(w, "tables", (int64_t)(t.loading + t.ready + t.halted));
+	jwrite_ki64(w, "halted", (int64_t)t.halted);
+	jwrite_ki64(w, "transactions", (int64_t)(t.open + t.sealed + t.queued + t.batched));
+	jwrite_ki64(w, "batches-in-flight", (int64_t)t.batches);
+	jwrite_end_object(w);
+	const struct core_counters *c = core_counters(bind_core(p.b));
 	jwrite_key(w, "counters");
 	jwrite_object(w);
 	jwrite_ki64(w, "batches", c->batches);
@@ -73,8 +91,7 @@ static void tables(struct call *own_call)
 	jwrite_ki64(w, "fenced", c->fenced);
 	jwrite_ki64(w, "findings", c->findings);
 	jwrite_end_object(w);
-	jwrite_end_object(w);
-	call_reply_buf(own_call, 200, &out);
+	bind_page_reply(&p);
 }
 
 static void resumed(void *ctx, const struct reply *reply)
@@ -108,6 +125,7 @@ static void resume(struct call *own_call)
 
 void bind_admin_routes(struct app *app)
 {
+	bind_lists_routes(app);
 	route_set(app->routes, ROUTE_admin_tables, tables);
 	route_set(app->routes, ROUTE_admin_resume, resume);
 }

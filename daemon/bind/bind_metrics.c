@@ -2,6 +2,7 @@
 
 #include "daemon/admin/ad_metrics.h"
 #include "daemon/bind/bind_store.h"
+#include "daemon/commit/inspect.h"
 #include "store/obj/obj.h"
 
 /* Statement kinds in the order of enum sql_kind; the rows of metrics.tbl name them. */
@@ -28,48 +29,52 @@ static const enum metric statements[SQL_KIND_COUNT] = {
 	[SQL_HORIZON] = METRIC_sql_horizon,
 };
 
-/* The metric takes the counter's value; counters never go back. */
-static void copy(enum metric m, int64_t value)
-{
-	ad_metrics_add(m, value - ad_metrics_get(m));
-}
-
 static void collect(void *ctx)
 {
 	struct app *app = ctx;
 	const struct bind_store *store = app->store;
 	const struct core_counters *c = core_counters(bind_core(app->core));
-	copy(METRIC_batches, c->batches);
-	copy(METRIC_txns_committed, c->txns_committed);
-	copy(METRIC_txns_rejected, c->txns_rejected);
-	copy(METRIC_rest_commits, c->rest_commits);
-	copy(METRIC_commit_stale, c->rest_refused);
-	copy(METRIC_commit_conflicts, c->conflicts);
-	copy(METRIC_commit_unknown, c->unknown_outcomes);
-	copy(METRIC_commit_fenced, c->fenced);
-	copy(METRIC_commit_findings, c->findings);
-	copy(METRIC_stale_tokens, c->stale_tokens);
+	ad_metrics_copy(METRIC_batches, c->batches);
+	ad_metrics_copy(METRIC_txns_committed, c->txns_committed);
+	ad_metrics_copy(METRIC_txns_rejected, c->txns_rejected);
+	ad_metrics_copy(METRIC_rest_commits, c->rest_commits);
+	ad_metrics_copy(METRIC_commit_stale, c->rest_refused);
+	ad_metrics_copy(METRIC_commit_conflicts, c->conflicts);
+	ad_metrics_copy(METRIC_commit_unknown, c->unknown_outcomes);
+	ad_metrics_copy(METRIC_commit_fenced, c->fenced);
+	ad_metrics_copy(METRIC_commit_findings, c->findings);
+	ad_metrics_copy(METRIC_stale_tokens, c->stale_tokens);
 	int64_t lost = 0, rejected = 0, bytes = 0;
 	for (int k = 0; k < SQL_KIND_COUNT; k++) {
 		const struct pgfx_counter *n = pgfx_counters(store->fx, (enum sql_kind)k);
-		copy(statements[k], n->statements);
+		ad_metrics_copy(statements[k], n->statements);
 		lost += n->lost;
 		rejected += n->rejected;
 		bytes += n->bytes;
 	}
-	copy(METRIC_sql_catalog, pgcat_statements(store->cat));
-	copy(METRIC_sql_lost, lost);
-	copy(METRIC_sql_errors, rejected);
-	copy(METRIC_sql_bytes, bytes);
+	ad_metrics_copy(METRIC_sql_catalog, pgcat_statements(store->cat));
+	ad_metrics_copy(METRIC_sql_lost, lost);
+	ad_metrics_copy(METRIC_sql_errors, rejected);
+	ad_metrics_copy(METRIC_sql_bytes, bytes);
 	const struct obj_counts *o = obj_counts(bind_obj(app));
-	copy(METRIC_object_puts, (int64_t)o->puts);
-	copy(METRIC_object_gets, (int64_t)o->gets);
-	copy(METRIC_object_stats, (int64_t)o->stats);
-	copy(METRIC_object_deletes, (int64_t)o->deletes);
-	copy(METRIC_object_put_bytes, (int64_t)o->put_bytes);
-	copy(METRIC_object_get_bytes, (int64_t)o->get_bytes);
-	copy(METRIC_object_failed, (int64_t)o->failed);
+	ad_metrics_copy(METRIC_object_puts, (int64_t)o->puts);
+	ad_metrics_copy(METRIC_object_gets, (int64_t)o->gets);
+	ad_metrics_copy(METRIC_object_stats, (int64_t)o->stats);
+	ad_metrics_copy(METRIC_object_deletes, (int64_t)o->deletes);
+	ad_metrics_copy(METRIC_object_put_bytes, (int64_t)o->put_bytes);
+	ad_metrics_copy(METRIC_object_get_bytes, (int64_t)o->get_bytes);
+	ad_metrics_copy(METRIC_object_failed, (int64_t)o->failed);
 	ad_metrics_set(METRIC_object_running, (int64_t)o->in_flight);
+	struct inspect_totals t;
+	inspect_count(bind_core(app->core), &t);
+	ad_metrics_set(METRIC_tables_loading, (int64_t)t.loading);
+	ad_metrics_set(METRIC_tables_ready, (int64_t)t.ready);
+	ad_metrics_set(METRIC_tables_halted, (int64_t)t.halted);
+	ad_metrics_set(METRIC_pending_open, (int64_t)t.open);
+	ad_metrics_set(METRIC_pending_sealed, (int64_t)t.sealed);
+	ad_metrics_set(METRIC_pending_queued, (int64_t)t.queued);
+	ad_metrics_set(METRIC_pending_batched, (int64_t)t.batched);
+	ad_metrics_set(METRIC_pending_batches, (int64_t)t.batches);
 }
 
 static enum status start(struct app *app, bool *ret_pending, struct err *err)

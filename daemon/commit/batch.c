@@ -97,6 +97,8 @@ void batch_failed(struct core *c, struct batch *b, const struct err *err)
 	bool passing = err->st == ST_IO || err->st == ST_UNAVAILABLE ||
 		       err->st == ST_OVERLOADED || err->st == ST_TIMEOUT;
 	struct err copy = *err;
+	if (!passing)
+		table_blame(t, b, b->needs.bad);
 	batch_back(c, b);
 	if (!passing)
 		table_halt(c, t, &copy);

@@ -132,6 +132,7 @@ static void begun(struct core *c, void *ctx, const struct event *ev)
 	bool fine = !q->lost && !core_sql_clean_failure(q) && q->item.st == ST_OK;
 	if (fine && q->item.row.state == TXN_DB_OPEN) {
 		x->row.expires_pg_ms = q->item.row.expires_pg_ms;
+		x->row.created_pg_ms = q->item.row.created_pg_ms;
 		x->row.ttl_ms = q->item.row.ttl_ms;
 		txn_move(c, x, TXN_OPEN);
 		begin_reply(c, r, x);

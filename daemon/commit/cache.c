@@ -161,6 +161,7 @@ void needs_fini(struct needs *n)
 {
 	base_free(n->v);
 	base_free(n->failed);
+	base_free((char *)(uintptr_t)n->bad.p);
 	*n = (struct needs){0};
 }
 
@@ -185,13 +186,23 @@ static void note_failed(struct needs *needs, const struct cache_item *it)
 	needs->failed[needs->n_failed++] = key_hash(it->read.as, it->path, it->read.offset);
 }
 
+static enum cache_answer fail(const struct cache_item *it, struct needs *needs)
+{
+	char *p = base_alloc(it->path.n + 1);
+	memcpy(p, it->path.p, it->path.n);
+	p[it->path.n] = 0;
+	base_free((char *)(uintptr_t)needs->bad.p);
+	needs->bad = (struct strv){p, it->path.n};
+	return CACHE_FAIL;
+}
+
 static enum cache_answer answer(struct cache_item *it, struct needs *needs, struct err *err)
 {
 	if (it->state != ITEM_READY && needs->n_failed && failed_before(needs, it)) {
 		*err = it->err;
 		if (err->st == ST_OK)
 			err_set(err, ST_IO, "", "the file could not be read");
-		return CACHE_FAIL;
+		return fail(it, needs);
 	}
 	switch (it->state) {
 	case ITEM_READY:
@@ -201,7 +212,7 @@ static enum cache_answer answer(struct cache_item *it, struct needs *needs, stru
 		*err = it->err;
 		it->state = ITEM_MISSING;
 		note_failed(needs, it);
-		return CACHE_FAIL;
+		return fail(it, needs);
 	case ITEM_MISSING:
 	case ITEM_READING:
 		break;

@@ -27,6 +27,7 @@ struct needs {
 	bool tolerant;
 	uint64_t *failed;
 	size_t n_failed, cap_failed;
+	struct strv bad; /* the file that failed last, owned; empty: none */
 };
 
 struct cache *cache_new(size_t max_bytes);

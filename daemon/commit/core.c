@@ -440,29 +440,9 @@ void core_free(struct core *own_core)
 		base_free(r);
 	}
 	cache_free(own_core->cache);
+	inspect_free(own_core->inspect);
 	base_free(own_core->slots);
 	base_free(own_core);
-}
-
-void core_each_table(const struct core *core, void (*fn)(void *ctx, const struct core_table_info *),
-		     void *ctx)
-{
-	static const char *const names[] = {"loading", "ready", "halted"};
-	LIST_FOR (n, tmp, &core->table_list) {
-		const struct table *t = LIST_ITEM(n, struct table, node);
-		struct core_table_info info = {
-			.table = t->id,
-			.name = t->name,
-			.state = names[t->state],
-			.epoch = t->epoch,
-			.version = t->version,
-			.last_batch = t->last_batch,
-			.queued = t->n_queue,
-			.halted = t->state == TABLE_HALTED,
-			.halt_cause = strv_of(t->halt.msg),
-		};
-		fn(ctx, &info);
-	}
 }
 
 const struct core_counters *core_counters(const struct core *core)

@@ -74,6 +74,7 @@ static void once_done(struct core *c, void *ctx, const struct event *ev)
 		return;
 	}
 	x->row.expires_pg_ms = q->item.row.expires_pg_ms;
+	x->row.created_pg_ms = q->item.row.created_pg_ms;
 	x->row.commit_requested = true;
 	LIST_FOR (n, tmp, &x->frags)
 		LIST_ITEM(n, struct frag, node)->durable = true;

@@ -267,7 +267,19 @@ int64_t core_next_deadline(const struct core *core);
 /* Nothing queued, nothing in flight: a drain may end. */
 bool core_idle(const struct core *core);
 
-/* For admin and tests; the callback must not step the core. */
+/* Why a table is halted, and what was under way. */
+#define CORE_HALT_TXNS 16
+struct core_halt {
+	const char *st;	    /* name of the status */
+	struct strv object; /* the file or row that cannot be used; empty when none is known */
+	int64_t pg_ms;	    /* since when */
+	int64_t batch_no;   /* of the batch that met it; 0: none */
+	struct batch_id batch;
+	struct txn_id txns[CORE_HALT_TXNS]; /* of that batch, the first ones */
+	size_t n_txns;			    /* of that batch, all */
+};
+
+/* For admin and tests; the callback must not step the core. More in inspect.h. */
 struct core_table_info {
 	struct table_id table;
 	struct strv name;
@@ -276,6 +288,7 @@ struct core_table_info {
 	size_t queued;
 	bool halted;
 	struct strv halt_cause;
+	const struct core_halt *halt; /* NULL unless halted */
 };
 void core_each_table(const struct core *core, void (*fn)(void *ctx, const struct core_table_info *),
 		     void *ctx);

@@ -270,6 +270,7 @@ static void changed_outside(struct core *c, struct batch *b, int64_t version)
 		(long long)version, (long long)b->publish.row.base_version);
 	if (b->ledgered)
 		publish_unledger(c, t->id, b->id, b->ledger.epoch);
+	table_blame(t, b, STRV("head"));
 	batch_back(c, b);
 	table_halt(c, t, &err);
 }

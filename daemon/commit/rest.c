@@ -346,6 +346,7 @@ static void tell_findings(struct core *c, struct batch *b, const struct verify_o
 		struct err err = {0};
 		verify_err(&found->v[i], ST_TABLE_INCONSISTENT, &err);
 		core_log(c, 4, "rest.finding", t, NULL, &err);
+		inspect_note(c, t, &found->v[i]);
 	}
 }
 

@@ -172,6 +172,7 @@ struct table {
 	struct reflog **logs;
 	size_t n_logs;
 	struct err halt;
+	struct core_halt blame; /* object is owned */
 	size_t batch_limit; /* fewer transactions after a batch that did not fit */
 	int64_t first_us;   /* arrival of the oldest waiting entry, for the window */
 	int64_t pause_us;   /* no batch before: the last attempt failed */
@@ -264,6 +265,7 @@ struct core {
 	struct timer recover;
 	struct core_counters counters;
 	struct cleaner *cleaner;
+	struct inspect *inspect; /* findings that are kept for the operator; NULL: none yet */
 	size_t background; /* effects that nobody waits for but a drain */
 };
 
@@ -325,6 +327,8 @@ struct table *table_find(struct core *c, struct table_id id);
 struct table *table_open(struct core *c, struct table_id id);
 /* Forgets the table and everything of it in memory; its requests are answered with st. */
 void table_drop(struct core *c, struct table *t, enum status st, const char *why);
+/* What table_halt will show, told while it is at hand; b and object may be absent. */
+void table_blame(struct table *t, const struct batch *b, struct strv object);
 void table_halt(struct core *c, struct table *t, const struct err *err);
 /* FENCED or TABLE_HALTED for a request about x (or none): said as unknown where it may go on. */
 void table_tell(struct core *c, struct request *r, const struct txn *x, const struct err *err);
@@ -543,6 +547,11 @@ MUST_CHECK bool answer_item(struct arena *a, const struct sql_item_result *item,
 			    struct bytes *ret_outcome);
 MUST_CHECK bool answer_decode(struct bytes outcome, struct arena *a,
 			      const struct rpc_outcome **ret_o);
+
+/* --- inspect.c --- */
+/* A finding is kept for the operator. */
+void inspect_note(struct core *c, const struct table *t, const struct verify_finding *f);
+void inspect_free(struct inspect *own_s);
 
 /* --- cleaner.c --- */
 /* Rounds at the configured interval; also advances the horizon. */

@@ -38,6 +38,7 @@ static void free_table(struct table *t)
 	base_free((char *)(uintptr_t)t->name.p);
 	base_free((char *)(uintptr_t)t->location.p);
 	base_free((char *)(uintptr_t)t->head_location.p);
+	base_free((char *)(uintptr_t)t->blame.object.p);
 	list_remove(&t->node);
 	base_free(t);
 }
@@ -154,10 +155,23 @@ void table_let(struct table *t)
 	let(t);
 }
 
+void table_blame(struct table *t, const struct batch *b, struct strv object)
+{
+	struct core_halt *h = &t->blame;
+	own_text(&h->object, object);
+	h->batch_no = b ? b->no : 0;
+	h->batch = b ? b->id : (struct batch_id){0};
+	h->n_txns = b ? b->n : 0;
+	for (size_t i = 0; i < h->n_txns && i < ARRAY_SIZE(h->txns); i++)
+		h->txns[i] = b->txns[i]->id;
+}
+
 void table_halt(struct core *c, struct table *t, const struct err *err)
 {
 	t->state = TABLE_HALTED;
 	t->halt = *err;
+	t->blame.st = status_info(err->st)->name;
+	t->blame.pg_ms = c->pg_ms;
 	core_log(c, 3, "table.halted", t, NULL, err);
 	LIST_FOR (n, tmp, &t->queue) {
 		struct entry *e = LIST_ITEM(n, struct entry, node);
@@ -331,6 +345,7 @@ static void load_failed(struct core *c, struct table *t, const struct err *err)
 		core_timer(c, &t->timer, c->now_us + c->conf.retry_us, load_again);
 		return;
 	}
+	table_blame(t, NULL, t->head_location);
 	table_halt(c, t, err);
 }
 

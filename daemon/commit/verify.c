@@ -20,6 +20,16 @@ static const char *text_of(enum verify_kind kind)
 	return "";
 }
 
+const char *verify_word(enum verify_kind kind)
+{
+	static const char *const words[] = {
+		[VERIFY_TWO_VECTORS] = "two-vectors", [VERIFY_SMALLER] = "smaller-vector",
+		[VERIFY_DANGLING] = "dangling-vector", [VERIFY_ROW_IDS] = "row-ids-changed",
+		[VERIFY_UNREADABLE] = "unreadable",
+	};
+	return words[kind];
+}
+
 void verify_err(const struct verify_finding *f, enum status st, struct err *err)
 {
 	size_t max = sizeof err->msg - 40, from = f->path.n > max ? f->path.n - max : 0;

@@ -38,6 +38,8 @@ struct verify_out {
 };
 
 void verify_run(const struct verify_snapshot *s, struct verify_out *out);
+/* "two-vectors" and so on, for machines. */
+const char *verify_word(enum verify_kind kind);
 void verify_note(struct verify_out *out, enum verify_kind kind, struct strv path);
 /* Fills err with the finding and its path, whose end counts when it is long. */
 void verify_err(const struct verify_finding *f, enum status st, struct err *err);

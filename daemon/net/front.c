@@ -204,8 +204,8 @@ static void collect_rest(void *ctx)
 	struct http_stats s = http_stats(f->http);
 	ad_metrics_set(METRIC_rest_connections, s.connections);
 	ad_metrics_set(METRIC_rest_running, s.requests);
-	ad_metrics_set(METRIC_rest_refused, s.refused);
-	ad_metrics_set(METRIC_rest_cut, s.cut);
+	ad_metrics_copy(METRIC_rest_refused, s.refused);
+	ad_metrics_copy(METRIC_rest_cut, s.cut);
 }
 
 static enum status rest_start(struct app *app, bool *ret_pending, struct err *err)

@@ -275,9 +275,9 @@ static void collect(void *ctx)
 	struct mcache_stats s = mcache_stats(((struct rest *)ctx)->cache);
 	ad_metrics_set(METRIC_cache_entries, (int64_t)s.entries);
 	ad_metrics_set(METRIC_cache_bytes, (int64_t)s.bytes);
-	ad_metrics_set(METRIC_cache_hits, s.hits);
-	ad_metrics_set(METRIC_cache_reads, s.reads);
-	ad_metrics_set(METRIC_cache_looks, s.looks);
+	ad_metrics_copy(METRIC_cache_hits, s.hits);
+	ad_metrics_copy(METRIC_cache_reads, s.reads);
+	ad_metrics_copy(METRIC_cache_looks, s.looks);
 }
 
 static void take_routes(struct rest *r)

@@ -44,10 +44,10 @@ static void collect(void *ctx)
 	ad_metrics_set(METRIC_rpc_connections, s.sessions);
 	ad_metrics_set(METRIC_rpc_running, s.requests);
 	ad_metrics_set(METRIC_rpc_held, (int64_t)s.bytes);
-	ad_metrics_set(METRIC_rpc_served, s.served);
-	ad_metrics_set(METRIC_rpc_malformed, s.malformed);
-	ad_metrics_set(METRIC_rpc_slow, s.slow);
-	ad_metrics_set(METRIC_rpc_overloaded, s.overloaded);
+	ad_metrics_copy(METRIC_rpc_served, s.served);
+	ad_metrics_copy(METRIC_rpc_malformed, s.malformed);
+	ad_metrics_copy(METRIC_rpc_slow, s.slow);
+	ad_metrics_copy(METRIC_rpc_overloaded, s.overloaded);
 }
 
 enum status rpc_part_start(struct app *app, const struct rpc_sink *sink, struct err *err)

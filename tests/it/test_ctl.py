@@ -8,6 +8,7 @@ import pytest
 
 import frazil
 from support.daemon import binary, free_ports
+from support.foreign import Writer
 from support.lab import Lab
 
 ROOT = os.path.join(os.path.dirname(__file__), "../..")
@@ -63,6 +64,36 @@ def test_tables_and_transactions(lab, daemon, ctl):
     assert json.loads(ctl(0, "-j", "resume", table.name)) == {"table-uuid": shown["table-uuid"], "resumed": True}
 
 
+def test_lists(lab, daemon, ctl):
+    table = lab.table("lists", audited=False)
+    lab.forget(table)
+    path, _ = table.append(4)
+    table.append(2)
+    with frazil.Client(daemon.rpc) as c:
+        txns = [c.table(table.name).begin() for _ in range(3)]
+        for args in ((table.name,), ("lists",)):
+            told = json.loads(ctl(0, "-j", "txns", *args))
+            assert [t["txn-id"] for t in told] == [str(t.id) for t in txns] and told[0]["state"] == "open"
+        assert len(json.loads(ctl(0, "-j", "-n", "2", "txns", table.name))) == 2
+        lines = ctl(0, "txns").splitlines()
+        assert [line for line in lines if line.startswith(str(txns[1].id)) and "main.ctl.lists@main" in line]
+        for t in txns:
+            t.abort()
+    assert json.loads(ctl(0, "-j", "txns", table.name)) == []
+    told = json.loads(ctl(0, "-j", "batches", table.name))
+    assert [b["batch-no"] for b in told["decided"]] == [3, 2, 1] and told["in-flight"] == []
+    assert len(json.loads(ctl(0, "-j", "batches", table.name, "-n", "1"))["decided"]) == 1
+    assert "transactions 1, committed 1" in ctl(0, "batches", table.name).splitlines()[0]
+    assert json.loads(ctl(0, "-j", "batches")) == {"in-flight": []}
+    Writer(table).commit("delete", deletes={path + "-ghost": [1]})
+    (found,) = json.loads(ctl(0, "-j", "findings", table.name))
+    assert (found["kind"], found["file"]) == ("dangling-vector", path + "-ghost")
+    assert path + "-ghost" in ctl(0, "findings")
+    for command in ("txns", "batches", "findings"):
+        ctl(4, command, "ctl.none", said="ctl.none")
+    ctl(4, "batches", frazil.uuid7(), said="UUID")
+
+
 def test_a_name_of_two_tables(lab, daemon, ctl):
     lab.rest.want(200, "POST", "/v1/namespaces", {"namespace": ["ctl2"], "properties": {}})
     pair = [lab.table("twin"), Lab.__new__(Lab)]
@@ -111,7 +142,8 @@ def test_not_ready(make_daemon, conninfo, daemon, ctl):
 
 
 @pytest.mark.parametrize("args", [(), ("nothing",), ("txn",), ("txn", "x"), ("status", "x"), ("--none",),
-                                  ("-t", "0", "check"), ("-t", "1s", "check"), ("table", "a", "b")])
+                                  ("-t", "0", "check"), ("-t", "1s", "check"), ("table", "a", "b"),
+                                  ("-n", "0", "txns"), ("txns", "a", "b"), ("-n",)])
 def test_usage(ctl, args):
     assert ctl(2, *args) == ""
 
@@ -122,8 +154,8 @@ def test_help_and_manual_agree(ctl):
         manual = f.read().replace("\\-", "-")
     with open(os.path.join(ROOT, "clients/ctl/frazilctl.bash"), encoding="utf-8") as f:
         completion = f.read()
-    for word in ("status", "check", "txn", "tables", "table", "resume", "version",
-                 "--admin", "--rpc", "--timeout", "--json", "--halted", "--help"):
+    for word in ("status", "check", "txn", "txns", "tables", "table", "batches", "findings", "resume", "version",
+                 "--admin", "--rpc", "--timeout", "--json", "--halted", "--limit", "--help"):
         assert word in told and word in manual and word in completion, word
 
 

@@ -214,7 +214,7 @@ def test_cache_counts(daemon, rest, ns):
     """Loads of a table that this daemon made read no file."""
     def value(name):
         line = [x for x in daemon.admin.get("/metrics").body.decode().splitlines()
-                if x.startswith("frazil_metadata_cache_%s " % name)]
+                if x.startswith(("frazil_metadata_cache_%s " % name, "frazil_metadata_cache_%s_total " % name))]
         return float(line[0].split()[-1])
     create(rest, ns, "counted")
     reads, hits = value("reads"), value("hits")
