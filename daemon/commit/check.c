@@ -9,8 +9,12 @@ static enum status full(struct err *err)
 	return err_set(err, ST_TOO_LARGE, "", "the transaction exceeds the memory limit");
 }
 
-/* Scheme and double slashes differ between writers of one local file ("file:/a", "file:///a"), so
- * roots are compared by what follows them; the path itself is never rewritten. */
+static bool is_local(struct strv p)
+{
+	return strv_starts(p, STRV("file:")) || strv_starts(p, STRV("/"));
+}
+
+/* A local path without its scheme; other schemes stay, their keys are their text. */
 static struct strv bare(struct strv p)
 {
 	if (!strv_starts(p, STRV("file:")))
@@ -22,12 +26,17 @@ static struct strv bare(struct strv p)
 	return i ? strv_sub(p, i - 1, p.n) : p;
 }
 
+static struct strv without_slash(struct strv root)
+{
+	while (root.n > 1 && root.p[root.n - 1] == '/')
+		root.n--;
+	return root;
+}
+
 static bool beneath(struct strv path, struct strv root)
 {
-	struct strv p = bare(path), r = bare(root);
-	while (r.n > 1 && r.p[r.n - 1] == '/')
-		r.n--;
-	return r.n > 0 && p.n > r.n + 1 && strv_starts(p, r) && p.p[r.n] == '/';
+	return root.n > 0 && path.n > root.n + 1 && strv_starts(path, root) &&
+	       path.p[root.n] == '/';
 }
 
 static bool has_dots(struct strv p)
@@ -44,15 +53,35 @@ static bool has_dots(struct strv p)
 	return false;
 }
 
+static bool has_empty_part(struct strv p)
+{
+	for (size_t i = 1; i < p.n; i++)
+		if (p.p[i] == '/' && p.p[i - 1] == '/')
+			return true;
+	return false;
+}
+
+/* One local file has many spellings ("file:/a/b", "file:///a/b", "/a//b"), and under two of them
+ * its rows would count twice. So a new file has one: its root letter by letter, then no empty
+ * part. The path itself is never rewritten. */
 static enum status check_path(const struct metadata *m, struct strv path, struct err *err)
 {
 	if (path.n == 0)
 		return err_set(err, ST_BAD_REQUEST, "path", "the path is empty");
-	struct strv data = metadata_property(m, "write.data.path");
-	bool ok = beneath(path, metadata_location(m)) || (data.p && beneath(path, data));
-	if (!ok || has_dots(path))
+	struct strv data = without_slash(metadata_property(m, "write.data.path")),
+		    root = without_slash(metadata_location(m));
+	bool in_data = data.p && beneath(bare(path), bare(data)),
+	     in_table = beneath(bare(path), bare(root));
+	if ((!in_data && !in_table) || has_dots(path))
 		return err_set(err, ST_PATH_OUTSIDE, "path",
 			       "the path is not beneath the table's location or write.data.path");
+	if (!in_table || (in_data && bare(data).n > bare(root).n))
+		root = data;
+	if (!beneath(path, root) ||
+	    (is_local(path) && has_empty_part(strv_sub(path, root.n, path.n))))
+		return err_set(err, ST_PATH_OUTSIDE, "path",
+			       "the path is another spelling of one that begins with %.*s/",
+			       STRV_ARG(strv_sub(root, 0, root.n < 120 ? root.n : 120)));
 	return ST_OK;
 }
 

@@ -63,6 +63,10 @@ static void down(void)
 EDIT(nothing, (void)0)
 EDIT(other_root, f.path = STRV("file:///elsewhere/x/a.parquet"))
 EDIT(one_slash, f.path = STRV("file:/t/data/a.parquet"))
+EDIT(no_scheme, f.path = STRV("/t/data/a.parquet"))
+EDIT(many_slashes, f.path = STRV("file:////t/data/a.parquet"))
+EDIT(empty_part, f.path = STRV("file:///t/data//a.parquet"))
+EDIT(other_case, f.path = STRV("FILE:///t/data/a.parquet"))
 EDIT(no_path, f.path = STRV(""))
 EDIT(outside, f.path = STRV("file:///tt/data/a.parquet"))
 EDIT(root_itself, f.path = STRV("file:///t/"))
@@ -127,7 +131,12 @@ static const struct {
 } cases[] = {
 	{"nothing", nothing, ST_OK, ""},
 	{"other_root", other_root, ST_OK, ""},
-	{"one_slash", one_slash, ST_OK, ""},
+	/* Other spellings of a good path: the same file would count twice. */
+	{"one_slash", one_slash, ST_PATH_OUTSIDE, "path"},
+	{"no_scheme", no_scheme, ST_PATH_OUTSIDE, "path"},
+	{"many_slashes", many_slashes, ST_PATH_OUTSIDE, "path"},
+	{"empty_part", empty_part, ST_PATH_OUTSIDE, "path"},
+	{"other_case", other_case, ST_PATH_OUTSIDE, "path"},
 	{"no_path", no_path, ST_BAD_REQUEST, "path"},
 	{"outside", outside, ST_PATH_OUTSIDE, "path"},
 	{"root_itself", root_itself, ST_PATH_OUTSIDE, "path"},
