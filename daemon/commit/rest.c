@@ -81,6 +81,26 @@ static const struct snapshot *added_snapshot(const struct update *u)
 	return u->kind == UPDATE_ADD_SNAPSHOT ? u->u.snapshot : NULL;
 }
 
+/* Whether this very request has been committed before: each snapshot that it adds is there, with the
+ * manifest list that only its writer could name. Its answer was lost and its client asks again; a
+ * plain conflict would have it delete the files of a live snapshot. */
+static bool done_before(const struct metadata *m, const struct ev_request *in)
+{
+	bool any = false;
+	for (size_t i = 0; i < in->u.commit_table.n_updates; i++) {
+		const struct snapshot *s = added_snapshot(&in->u.commit_table.updates[i]);
+		if (!s)
+			continue;
+		const struct snapshot *old = metadata_snapshot(m, s->snapshot_id);
+		if (!old || !s->manifest_list.p ||
+		    !strv_eq(old->manifest_list, s->manifest_list) ||
+		    old->parent_id != s->parent_id || old->timestamp_ms != s->timestamp_ms)
+			return false;
+		any = true;
+	}
+	return any;
+}
+
 struct known_lists {
 	const struct manifest_list **v;
 	size_t n, cap;
@@ -410,6 +430,11 @@ void rest_plan(struct core *c, struct batch *b)
 			st = metadata_apply(t->meta, in->u.commit_table.updates,
 					    in->u.commit_table.n_updates, &ctx, &b->fresh,
 					    &changed, &err);
+		if (st != ST_OK && done_before(t->meta, in)) {
+			request_committed(c, r, t->location, t->meta);
+			finish(c, b, NULL);
+			return;
+		}
 		if (st != ST_OK) {
 			if (st == ST_COMMIT_FAILED)
 				refuse(c, b, &err);
