@@ -52,6 +52,7 @@ def sql(postgres, conninfo, text):
 
 
 def test_migrations_twice_and_concurrently(pgtest, postgres, database):
+    """case BC-179"""
     processes = [start(pgtest, database, "migrate") for _ in range(4)]
     for p in processes:
         finish(p)
@@ -241,6 +242,7 @@ class Swallower:
 
 
 def test_a_lost_answer_is_found_again(pgtest, postgres, database):
+    """case BC-130"""
     run(pgtest, database, "migrate")
     proxy = Swallower(database, b"\0PUBLISH\0")
     try:

@@ -85,6 +85,7 @@ def test_files_that_nobody_commits(lab):
 
 
 def test_replaced_vectors_stay_while_named(lab):
+    """case BC-058"""
     t = lab.table("named")
     path, o = t.append(10)
     for i in range(4):
@@ -122,7 +123,7 @@ def test_brought_again(lab):
 
 
 def test_file_that_a_branch_or_an_older_snapshot_names(lab):
-    """Gone from main, named elsewhere, and somebody's abort has put its path into the queue."""
+    """Gone from main, named elsewhere, and somebody's abort has put its path into the queue. (case BC-147)"""
     t = lab.table("elsewhere")
     path, o = t.append(2)
     t.update([{"action": "set-snapshot-ref", "ref-name": "b", "type": "branch", "snapshot-id": o.snapshot_id}])
@@ -166,7 +167,7 @@ def test_condemned(lab, conninfo):
 
 
 def test_attempts_of_a_killed_daemon(make_daemon):
-    """Killed in the middle of its writes: what it left behind is found by the ledger and goes, nothing else does."""
+    """Killed in the middle of its writes: what it left behind is found by the ledger and goes, nothing else does. (case BC-148)"""
     d = make_daemon(settings={"cleaner.interval-ms": 50, "cleaner.grace-ms": 1500, "fs.put-delay-ms": 300})
     lab = Lab(d, "killed")
     t = lab.table("t")

@@ -145,7 +145,7 @@ def test_foreign_append_between(lab):
 
 @pytest.mark.parametrize("restart", [False, True])
 def test_foreign_delete_between(daemon, lab, restart):
-    """A pure deletion of another engine is harmless to a DELETE of the same rows while it is known to be one."""
+    """A pure deletion of another engine is harmless to a DELETE of the same rows while it is known to be one. (case BC-056)"""
     t = lab.table("fdelete%d" % restart, audited=False)
     path, o = t.append(10)
     with lab.client() as c:

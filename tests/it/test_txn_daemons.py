@@ -205,7 +205,7 @@ def test_two_daemons_pass_work_on(make_daemon, postgres):
 # ---- changes from outside
 
 def test_head_changed_from_outside(daemon, lab, conninfo):
-    """Our epoch and another version: nobody who keeps the rules did that. The table halts and says so."""
+    """Our epoch and another version: nobody who keeps the rules did that. The table halts and says so. (case BC-137)"""
     t = lab.table("halted")
     path, o = t.append(5)
     other = lab.table("beside")
@@ -368,7 +368,7 @@ def test_term_answers_what_is_in_flight(make_daemon):
 
 
 def test_daemons_that_stand_still_at_random(make_daemon, postgres):
-    """Either daemon stops for a while at any moment and may lose its lock meanwhile: each answer stays true."""
+    """Either daemon stops for a while at any moment and may lose its lock meanwhile: each answer stays true. (case BC-168)"""
     chance = random.Random(20261130)
     conninfo = postgres.database()
     one = make_daemon(conninfo, settings={"fs.put-delay-ms": 10})

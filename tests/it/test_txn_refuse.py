@@ -237,7 +237,7 @@ def test_upgrade_between(lab):
 
 
 def test_legacy_deletes(lab):
-    """Old position deletes that may apply to a file refuse its deletion, and only its."""
+    """Old position deletes that may apply to a file refuse its deletion, and only its. (case BC-069)"""
     t = lab.table("legacy", version=2, audited=False)
     old, _ = t.append(6)
     Writer(t).commit("delete", position_deletes={old: [1]})
