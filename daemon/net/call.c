@@ -4,8 +4,11 @@
 #include "daemon/admin/ad_metrics.h"
 #include "daemon/net/front.h"
 #include "daemon/net/http.h"
+#include "proto/base/json.h"
 #include "proto/base/jwrite.h"
 
+/* Parsing more than this is a job. */
+#define PARSE_INLINE ((size_t)64 << 10)
 /* Seconds after which a refused client may come again. */
 #define RETRY_AFTER "1"
 
@@ -68,6 +71,79 @@ static void answer(struct call *call, int http, const char *type, struct bytes b
 		     .dur_us = loop_mono_us(&call->app->loop) - call->started_mono_us),
 	    "%s %d", route_name(call->hit.route), http);
 	http_reply(call->req, &r);
+}
+
+/* Bodies. */
+
+struct parse_job {
+	struct loop_job job;
+	struct call *call;
+	enum status (*parse)(void *ctx, struct bytes body, struct arena *a, struct err *err);
+	void (*then)(void *ctx, enum status st, const struct err *err);
+	void *ctx;
+	enum status st;
+	struct err err;
+};
+
+static void parse_run(struct loop_job *job)
+{
+	struct parse_job *p = CONTAINER_OF(job, struct parse_job, job);
+	p->st = p->parse(p->ctx, p->call->body, &p->call->arena, &p->err);
+}
+
+static void parse_done(struct loop_job *job)
+{
+	struct parse_job *p = CONTAINER_OF(job, struct parse_job, job);
+	p->then(p->ctx, p->st, &p->err);
+	base_free(p);
+}
+
+void call_parse(struct call *call,
+		enum status (*parse)(void *ctx, struct bytes body, struct arena *a, struct err *err),
+		void (*then)(void *ctx, enum status st, const struct err *err), void *ctx)
+{
+	if (call->body.n <= PARSE_INLINE) {
+		struct err err = {0};
+		enum status st = parse(ctx, call->body, &call->arena, &err);
+		then(ctx, st, &err);
+		return;
+	}
+	struct parse_job *p = base_calloc(1, sizeof *p);
+	p->call = call;
+	p->parse = parse;
+	p->then = then;
+	p->ctx = ctx;
+	p->job.run = parse_run;
+	p->job.done = parse_done;
+	loop_job_start(&call->app->loop, &p->job, true);
+}
+
+struct free_job {
+	struct loop_job job;
+	struct jdoc *doc;
+};
+
+static void free_run(struct loop_job *job)
+{
+	jdoc_free(CONTAINER_OF(job, struct free_job, job)->doc);
+}
+
+static void free_done(struct loop_job *job)
+{
+	base_free(CONTAINER_OF(job, struct free_job, job));
+}
+
+void call_free_doc(struct call *call, struct jdoc *own_doc)
+{
+	if (!own_doc || call->body.n <= PARSE_INLINE) {
+		jdoc_free(own_doc);
+		return;
+	}
+	struct free_job *f = base_calloc(1, sizeof *f);
+	f->doc = own_doc;
+	f->job.run = free_run;
+	f->job.done = free_done;
+	loop_job_start(&call->app->loop, &f->job, true);
 }
 
 /* The handler's end of the call. */
@@ -134,7 +210,7 @@ static void put_utf8(struct buf *b, const char *z)
 	}
 }
 
-void call_error_body(const struct err *err, struct buf *out)
+void call_error_body(const struct err *err, int http, struct buf *out)
 {
 	const struct status_info *info = status_info(err->st);
 	struct jwrite w;
@@ -150,7 +226,7 @@ void call_error_body(const struct err *err, struct buf *out)
 	jwrite_object(&w);
 	jwrite_kstr(&w, "message", buf_strv(&message));
 	jwrite_kstr(&w, "type", strv_of(info->iceberg_type));
-	jwrite_ki64(&w, "code", info->http);
+	jwrite_ki64(&w, "code", http);
 	jwrite_end_object(&w);
 	jwrite_end_object(&w);
 	buf_fini(&message);
@@ -186,14 +262,19 @@ static struct bytes error_reply(struct call *call, const struct err *err)
 	struct buf b;
 	size_t n;
 	buf_init(&b, 8192);
-	call_error_body(err, &b);
+	call_error_body(err, status_info(err->st)->http, &b);
 	uint8_t *p = buf_take(&b, &n);
 	buf_fini(&b);
 	call->n_headers = 0; /* an ETag of the answer that failed would be a lie */
-	if (status_info(err->st)->retry == RETRY_LATER)
-		call_header(call, "Retry-After", STRV(RETRY_AFTER));
-	if (err->st == ST_METHOD_NOT_ALLOWED)
-		call_header(call, "Allow", strv_of(call->hit.allow));
+	/* Not through the arena: a job may be using it. */
+	if (status_info(err->st)->retry == RETRY_LATER) {
+		call->headers[call->n_headers].name = "Retry-After";
+		call->headers[call->n_headers++].value = RETRY_AFTER;
+	}
+	if (err->st == ST_METHOD_NOT_ALLOWED) {
+		call->headers[call->n_headers].name = "Allow";
+		call->headers[call->n_headers++].value = call->hit.allow;
+	}
 	return (struct bytes){p, n};
 }
 

@@ -14,6 +14,7 @@ struct app;
 struct call;
 struct front;
 struct http_req;
+struct jdoc;
 
 typedef void (*route_fn)(struct call *own_call);
 
@@ -68,8 +69,18 @@ void call_reply_status(struct call *own_call, int http);
 /* Error model of the REST specification; err->detail goes to the log. */
 void call_reply_err(struct call *own_call, const struct err *err);
 
-/* {"error":{"message","type","code"}}, the field in front of the message. */
-void call_error_body(const struct err *err, struct buf *out);
+/* {"error":{"message","type","code"}}, the field in front of the message; code is the HTTP status
+ * that it goes out with. */
+void call_error_body(const struct err *err, int http, struct buf *out);
+/* Reads the body, off the loop when it is large (a parser may take seconds for what the limits
+ * allow): parse is pure and touches the call's body, its arena and ctx only; then runs on the loop,
+ * at once for a small body. */
+void call_parse(struct call *call,
+		enum status (*parse)(void *ctx, struct bytes body, struct arena *a, struct err *err),
+		void (*then)(void *ctx, enum status st, const struct err *err), void *ctx);
+/* Frees a parsed document, off the loop when the body it came from is large. NULL is fine. */
+void call_free_doc(struct call *call, struct jdoc *own_doc);
+
 /* The client has its answer already; work for it may stop. */
 static inline bool call_is_overdue(const struct call *call)
 {

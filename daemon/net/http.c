@@ -11,16 +11,21 @@
  * because a proxy in front may read the other one. The refusal closes the connection and with it
  * what was smuggled behind.
  * - At the limit of connections it forgets to listen again until somebody runs it once more.
+ * - What it refuses itself (a malformed head, one that is too large, HTTP/1.1 without Host) it answers
+ *   in HTML, its head twice when it was reading a head, and offers no way to change that:
+ *   MHD_queue_response below takes its place.
  * - A suspended connection is not watched, neither for its timeout nor for the peer: each request
  * has a timer of ours. Stopping with one suspended aborts the process.
  */
 #include "daemon/net/http.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <microhttpd.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "conf/log.h"
@@ -122,12 +127,78 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 
 /* Replies. */
 
+static enum MHD_Result send_response(struct MHD_Connection *conn, unsigned int status,
+				     struct MHD_Response *response)
+{
+	static enum MHD_Result (*real)(struct MHD_Connection *, unsigned int,
+				       struct MHD_Response *);
+	if (!real) {
+		void *found = dlsym(RTLD_NEXT, "MHD_queue_response");
+		ASSERT(found);
+		memcpy(&real, &found, sizeof real);
+	}
+	return real(conn, status, response);
+}
+
+/* The error model for a refusal of the library's own, straight into the socket, which the library
+ * then closes: queued while it reads a head, the answer's head would go out twice. */
+static void send_error(struct http *h, int fd, unsigned int status)
+{
+	struct err err = {0};
+	struct buf body, all;
+	char date[40], rest[4096];
+	struct tm tm;
+	time_t now = (time_t)(loop_wall_ms() / 1000);
+	if (status == MHD_HTTP_URI_TOO_LONG || status == MHD_HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE)
+		err_set(&err, ST_TOO_LARGE, "", "the head of a request may have %zu bytes",
+			CONNECTION_MEMORY);
+	else if (status == MHD_HTTP_CONTENT_TOO_LARGE)
+		err_set(&err, ST_TOO_LARGE, "", "the body is larger than %zu bytes", h->o.max_body);
+	else if (status < 500)
+		err_set(&err, ST_BAD_REQUEST, "", "the request is not well-formed HTTP/1.1");
+	else
+		err_set(&err, ST_INTERNAL, "", "the request could not be read");
+	buf_init(&body, 4096);
+	buf_init(&all, 8192);
+	h->o.ops->error_body(&err, (int)status, &body);
+	strftime(date, sizeof date, "%a, %d %b %Y %H:%M:%S GMT", gmtime_r(&now, &tm));
+	buf_printf(&all,
+		   "HTTP/1.1 %u %s\r\nDate: %s\r\nConnection: close\r\n"
+		   "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n",
+		   status, MHD_get_reason_phrase_for(status), date, body.n);
+	buf_putv(&all, buf_strv(&body));
+	/* Small: a socket that does not take it belongs to a peer that does not read. */
+	(void)!send(fd, all.p, all.n, MSG_DONTWAIT | MSG_NOSIGNAL);
+	buf_fini(&all);
+	buf_fini(&body);
+	h->stats.refused++;
+	/* Unread bytes would make the close a reset. */
+	for (int i = 0; i < 64 && recv(fd, rest, sizeof rest, MSG_DONTWAIT) > 0; i++)
+		;
+}
+
+/* Takes the place of the library's function of this name, which the library calls for its own
+ * refusals too; ours go out by send_response alone. */
+enum MHD_Result MHD_queue_response(struct MHD_Connection *conn, unsigned int status,
+				   struct MHD_Response *response)
+{
+	const union MHD_ConnectionInfo *fd =
+		MHD_get_connection_info(conn, MHD_CONNECTION_INFO_CONNECTION_FD);
+	int at = fd ? fd->connect_fd : -1;
+	const union MHD_ConnectionInfo *context =
+		MHD_get_connection_info(conn, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+	if (at < 0 || !context || !context->socket_context)
+		return send_response(conn, status, response);
+	send_error(context->socket_context, at, status);
+	return MHD_NO;
+}
+
 static enum MHD_Result queue_reply(struct http_req *r)
 {
 	loop_timer_cancel(r->h->o.loop, &r->timer);
 	if (r->h->draining)
 		MHD_add_response_header(r->response, MHD_HTTP_HEADER_CONNECTION, "close");
-	enum MHD_Result rc = MHD_queue_response(r->conn, r->status, r->response);
+	enum MHD_Result rc = send_response(r->conn, r->status, r->response);
 	MHD_destroy_response(r->response);
 	r->response = NULL;
 	return rc;
@@ -164,7 +235,7 @@ static void refuse(struct http_req *r, const struct err *err)
 	struct buf b;
 	size_t n = 0;
 	buf_init(&b, 4096);
-	r->h->o.ops->error_body(err, &b);
+	r->h->o.ops->error_body(err, status_info(err->st)->http, &b);
 	uint8_t *body = buf_take(&b, &n);
 	buf_fini(&b);
 	r->h->stats.refused++;
@@ -225,7 +296,7 @@ static enum MHD_Result on_header(void *cls, enum MHD_ValueKind kind, const char 
 	return MHD_YES;
 }
 
-static enum status check_head(struct http_req *r, struct err *err)
+static enum status check_head(struct http_req *r, const char *version, struct err *err)
 {
 	struct head head = {0};
 	MHD_get_connection_values_n(r->conn, MHD_HEADER_KIND, on_header, &head);
@@ -240,6 +311,8 @@ static enum status check_head(struct http_req *r, struct err *err)
 		return err_set(err, ST_BAD_REQUEST, "", "only chunked transfer encoding is served");
 	if (head.hosts > 1)
 		return err_set(err, ST_BAD_REQUEST, "", "more than one Host");
+	if (head.hosts == 0 && strcmp(version, MHD_HTTP_VERSION_1_0) != 0)
+		return err_set(err, ST_BAD_REQUEST, "", "a Host header is required");
 	if (head.length > r->h->o.max_body)
 		return err_set(err, ST_TOO_LARGE, "", "the body is larger than %zu bytes",
 			       r->h->o.max_body);
@@ -337,14 +410,13 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *conn, const 
 	(void)cls;
 	(void)conn;
 	(void)url;
-	(void)version;
 	if (!r)
 		return MHD_NO;
 	switch (r->state) {
 	case REQ_HEAD: {
 		struct err err = {0};
 		r->method = method;
-		if (check_head(r, &err) != ST_OK) {
+		if (check_head(r, version, &err) != ST_OK) {
 			refuse(r, &err);
 			return queue_reply(r);
 		}
@@ -400,7 +472,7 @@ static void on_connection(void *cls, struct MHD_Connection *conn, void **socket_
 {
 	struct http *h = cls;
 	(void)conn;
-	(void)socket_ctx;
+	*socket_ctx = h;
 	h->stats.connections += code == MHD_CONNECTION_NOTIFY_STARTED ? 1 : -1;
 }
 
@@ -469,7 +541,7 @@ enum status http_new(const struct http_options *o, struct http **ret_http, struc
 		MHD_OPTION_CONNECTION_LIMIT, (unsigned int)o->max_connections,
 		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)((o->idle_timeout_ms + 999) / 1000),
 		MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY, MHD_OPTION_STRICT_FOR_CLIENT,
-		1, MHD_OPTION_URI_LOG_CALLBACK, on_target, h, MHD_OPTION_UNESCAPE_CALLBACK,
+		0, MHD_OPTION_URI_LOG_CALLBACK, on_target, h, MHD_OPTION_UNESCAPE_CALLBACK,
 		no_unescape, h, MHD_OPTION_NOTIFY_COMPLETED, on_over, h,
 		MHD_OPTION_NOTIFY_CONNECTION, on_connection, h, MHD_OPTION_END);
 	const union MHD_DaemonInfo *info =

@@ -18,8 +18,9 @@ struct http_ops {
 	void (*overdue)(void *ctx, struct http_req *r);
 	/* The request is over, replied or not; r dies when this returns. */
 	void (*over)(void *ctx, struct http_req *r);
-	/* Body for a refusal by this layer (malformed, too large, overload, draining). */
-	void (*error_body)(const struct err *err, struct buf *out);
+	/* Body for a refusal by this layer (malformed, too large, overload, draining), answered with
+	 * this HTTP status. */
+	void (*error_body)(const struct err *err, int status, struct buf *out);
 };
 
 struct http_options {

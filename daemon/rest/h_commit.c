@@ -11,19 +11,25 @@ struct commit_work {
 	struct rb_commit req;
 };
 
+static void drop_doc(struct commit_work *w)
+{
+	call_free_doc(w->call, w->req.doc);
+	w->req.doc = NULL;
+}
+
 static void fail(struct commit_work *w, const struct err *err)
 {
 	struct err e = *err;
 	/* Clients look for messages that begin with "Requirement failed". */
 	if (e.st == ST_COMMIT_FAILED && strv_starts(strv_of(e.msg), STRV("Requirement failed")))
 		e.field[0] = '\0';
-	jdoc_free(w->req.doc);
+	drop_doc(w);
 	call_reply_err(w->call, &e);
 }
 
 static void gone(struct commit_work *w)
 {
-	jdoc_free(w->req.doc);
+	drop_doc(w);
 	h_no_table(w->call, &w->place);
 }
 
@@ -35,7 +41,7 @@ static void committed(void *ctx, const struct reply *reply)
 	} else if (reply->kind == REPLY_ERR) {
 		fail(w, &reply->err);
 	} else {
-		jdoc_free(w->req.doc);
+		drop_doc(w);
 		if (w->call->hit.route == ROUTE_txn_commit)
 			call_reply_status(w->call, 204);
 		else
@@ -114,15 +120,18 @@ static struct commit_work *work_new(struct call *own_call)
 	return w;
 }
 
-static void table_commit(struct call *own_call)
+static enum status parse_one(void *ctx, struct bytes body, struct arena *a, struct err *err)
 {
-	struct call *call = own_call;
-	struct commit_work *w = work_new(call);
+	struct commit_work *w = ctx;
+	return rb_commit_parse(body, a, &w->req, err);
+}
+
+static void one_parsed(void *ctx, enum status st, const struct err *parse_err)
+{
+	struct commit_work *w = ctx;
 	struct err err = {0};
-	if (!w || !h_place(call, ST_NO_SUCH_TABLE, &w->place))
-		return;
-	if (rb_commit_parse(call->body, &call->arena, &w->req, &err) != ST_OK) {
-		call_reply_err(call, &err);
+	if (st != ST_OK) {
+		call_reply_err(w->call, parse_err);
 		return;
 	}
 	const struct rb_ident path = {w->place.ns.levels, w->place.ns.n, w->place.name};
@@ -135,15 +144,26 @@ static void table_commit(struct call *own_call)
 	commit(w);
 }
 
-static void txn_commit(struct call *own_call)
+static void table_commit(struct call *own_call)
 {
-	struct call *call = own_call;
-	struct commit_work *w = work_new(call);
+	struct commit_work *w = work_new(own_call);
+	if (w && h_place(own_call, ST_NO_SUCH_TABLE, &w->place))
+		call_parse(own_call, parse_one, one_parsed, w);
+}
+
+static enum status parse_many(void *ctx, struct bytes body, struct arena *a, struct err *err)
+{
+	struct commit_work *w = ctx;
+	return rb_commit_parse_many(body, a, &w->req, err);
+}
+
+static void many_parsed(void *ctx, enum status st, const struct err *parse_err)
+{
+	struct commit_work *w = ctx;
+	struct call *call = w->call;
 	struct err err = {0};
-	if (!w)
-		return;
-	if (rb_commit_parse_many(call->body, &call->arena, &w->req, &err) != ST_OK) {
-		call_reply_err(call, &err);
+	if (st != ST_OK) {
+		call_reply_err(call, parse_err);
 		return;
 	}
 	if (w->req.n > 1) {
@@ -161,6 +181,13 @@ static void txn_commit(struct call *own_call)
 		return;
 	}
 	commit(w);
+}
+
+static void txn_commit(struct call *own_call)
+{
+	struct commit_work *w = work_new(own_call);
+	if (w)
+		call_parse(own_call, parse_many, many_parsed, w);
 }
 
 void h_commit_routes(struct route_table *t)

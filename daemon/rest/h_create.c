@@ -46,9 +46,9 @@ static struct create_work *work_new(struct call *own_call)
 /* Everything but the call, which then gets its answer. */
 static void release(struct create_work *w)
 {
-	jdoc_free(w->create.doc);
-	jdoc_free(w->reg.doc);
-	jdoc_free(w->own_doc);
+	call_free_doc(w->call, w->create.doc);
+	call_free_doc(w->call, w->reg.doc);
+	call_free_doc(w->call, w->own_doc);
 	metadata_unref(w->m);
 	if (w->entry)
 		mcache_unref(w->entry);
@@ -245,19 +245,28 @@ static void resolve(struct create_work *w)
 		fail(w, &err);
 }
 
-static void table_create(struct call *own_call)
+static enum status parse_create(void *ctx, struct bytes body, struct arena *a, struct err *err)
 {
-	struct call *call = own_call;
-	struct create_work *w = work_new(call);
-	struct err err = {0};
-	if (!w || !h_place(call, ST_NO_SUCH_NAMESPACE, &w->place))
-		return;
-	if (rb_table_create_parse(call->body, &call->arena, &w->create, &err) != ST_OK) {
-		call_reply_err(call, &err);
+	struct create_work *w = ctx;
+	return rb_table_create_parse(body, a, &w->create, err);
+}
+
+static void create_parsed(void *ctx, enum status st, const struct err *err)
+{
+	struct create_work *w = ctx;
+	if (st != ST_OK) {
+		call_reply_err(w->call, err);
 		return;
 	}
 	h_place_name(&w->place, w->create.name);
 	resolve(w);
+}
+
+static void table_create(struct call *own_call)
+{
+	struct create_work *w = work_new(own_call);
+	if (w && h_place(own_call, ST_NO_SUCH_NAMESPACE, &w->place))
+		call_parse(own_call, parse_create, create_parsed, w);
 }
 
 /* ------------------------------------------------------------------ the commit of a creation */
@@ -337,15 +346,20 @@ static void register_read(struct mcache_wait *wait, struct mcache_entry *own_ent
 	submit(w, true, w->reg.overwrite);
 }
 
-static void table_register(struct call *own_call)
+static enum status parse_register(void *ctx, struct bytes body, struct arena *a, struct err *err)
 {
-	struct call *call = own_call;
-	struct create_work *w = work_new(call);
+	struct create_work *w = ctx;
+	(void)a;
+	return rb_table_register_parse(body, &w->reg, err);
+}
+
+static void register_parsed(void *ctx, enum status st, const struct err *parse_err)
+{
+	struct create_work *w = ctx;
+	struct call *call = w->call;
 	struct err err = {0};
-	if (!w || !h_place(call, ST_NO_SUCH_NAMESPACE, &w->place))
-		return;
-	if (rb_table_register_parse(call->body, &w->reg, &err) != ST_OK) {
-		call_reply_err(call, &err);
+	if (st != ST_OK) {
+		call_reply_err(call, parse_err);
 		return;
 	}
 	h_place_name(&w->place, w->reg.name);
@@ -360,6 +374,13 @@ static void table_register(struct call *own_call)
 	w->wait.rep = MCACHE_METADATA;
 	w->wait.done = register_read;
 	mcache_load(h_cache(call->app), w->file, &w->wait);
+}
+
+static void table_register(struct call *own_call)
+{
+	struct create_work *w = work_new(own_call);
+	if (w && h_place(own_call, ST_NO_SUCH_NAMESPACE, &w->place))
+		call_parse(own_call, parse_register, register_parsed, w);
 }
 
 void h_create_routes(struct route_table *t)

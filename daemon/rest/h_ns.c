@@ -32,8 +32,8 @@ static void fail(struct ns_work *w, const struct err *err)
 {
 	struct err e = *err;
 	struct call *call = w->call;
-	jdoc_free(w->create.doc);
-	jdoc_free(w->update.doc);
+	call_free_doc(call, w->create.doc);
+	call_free_doc(call, w->update.doc);
 	call_reply_err(call, &e);
 }
 
@@ -102,19 +102,23 @@ static void created(void *ctx, const struct pg_ns_result *res)
 	rb_ns_properties_write(&properties, w->create.properties, w->create.n_properties);
 	rb_ns_write(&b, w->create.levels, w->create.n_levels, buf_strv(&properties));
 	buf_fini(&properties);
-	jdoc_free(w->create.doc);
+	call_free_doc(w->call, w->create.doc);
 	call_reply_buf(w->call, 200, &b);
 }
 
-static void ns_create(struct call *own_call)
+static enum status parse_create(void *ctx, struct bytes body, struct arena *a, struct err *err)
 {
-	struct call *call = own_call;
-	struct ns_work *w = work_new(call);
+	struct ns_work *w = ctx;
+	return rb_ns_create_parse(body, a, &w->create, err);
+}
+
+static void create_parsed(void *ctx, enum status st, const struct err *parse_err)
+{
+	struct ns_work *w = ctx;
+	struct call *call = w->call;
 	struct err err = {0};
-	if (!w || !h_place_root(call, &w->place))
-		return;
-	if (rb_ns_create_parse(call->body, &call->arena, &w->create, &err) != ST_OK) {
-		call_reply_err(call, &err);
+	if (st != ST_OK) {
+		call_reply_err(call, parse_err);
 		return;
 	}
 	w->place.ns.levels = w->create.levels;
@@ -123,6 +127,13 @@ static void ns_create(struct call *own_call)
 		pg_ns_create(bind_cat(call->app), w->place.ns, w->create.properties,
 			     w->create.n_properties, created, w, &err),
 		&err);
+}
+
+static void ns_create(struct call *own_call)
+{
+	struct ns_work *w = work_new(own_call);
+	if (w && h_place_root(own_call, &w->place))
+		call_parse(own_call, parse_create, create_parsed, w);
 }
 
 static void loaded(void *ctx, const struct pg_ns_result *res)
@@ -194,19 +205,23 @@ static void updated(void *ctx, const struct pg_ns_result *res)
 		rb_ns_updated_write(&b, u, removed);
 	else
 		b.failed = true; /* answered INTERNAL */
-	jdoc_free(w->update.doc);
+	call_free_doc(w->call, w->update.doc);
 	call_reply_buf(w->call, 200, &b);
 }
 
-static void ns_properties(struct call *own_call)
+static enum status parse_update(void *ctx, struct bytes body, struct arena *a, struct err *err)
 {
-	struct call *call = own_call;
-	struct ns_work *w = work_new(call);
+	struct ns_work *w = ctx;
+	return rb_ns_update_parse(body, a, &w->update, err);
+}
+
+static void update_parsed(void *ctx, enum status st, const struct err *parse_err)
+{
+	struct ns_work *w = ctx;
+	struct call *call = w->call;
 	struct err err = {0};
-	if (!w || !h_place(call, ST_NO_SUCH_NAMESPACE, &w->place))
-		return;
-	if (rb_ns_update_parse(call->body, &call->arena, &w->update, &err) != ST_OK) {
-		call_reply_err(call, &err);
+	if (st != ST_OK) {
+		call_reply_err(call, parse_err);
 		return;
 	}
 	started(w,
@@ -214,6 +229,13 @@ static void ns_properties(struct call *own_call)
 			     w->update.n_removals, w->update.updates, w->update.n_updates, updated,
 			     w, &err),
 		&err);
+}
+
+static void ns_properties(struct call *own_call)
+{
+	struct ns_work *w = work_new(own_call);
+	if (w && h_place(own_call, ST_NO_SUCH_NAMESPACE, &w->place))
+		call_parse(own_call, parse_update, update_parsed, w);
 }
 
 void h_ns_routes(struct route_table *t)

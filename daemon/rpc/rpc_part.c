@@ -18,6 +18,26 @@ static void on_json(void *ctx, int http, struct buf *own_body)
 	call_reply_buf(ctx, http, own_body);
 }
 
+static enum status mirror_parse(void *ctx, struct bytes body, struct arena *a, struct err *err)
+{
+	struct call *call = ctx;
+	(void)a;
+	return rpc_json_decode(call->user, body, err);
+}
+
+static void mirror_parsed(void *ctx, enum status st, const struct err *parse_err)
+{
+	struct call *call = ctx;
+	const struct rpc_part *part = call->app->rpc;
+	struct err err = {0};
+	static const struct rpc_sink none;
+	if (st != ST_OK)
+		err = *parse_err;
+	else if (!part)
+		(void)err_set(&err, ST_OVERLOADED, "", "the server is stopping");
+	rpc_json_run(call->user, part ? &part->sink : &none, call->principal, &err);
+}
+
 static void mirror(struct call *own_call)
 {
 	const struct rpc_part *part = own_call->app->rpc;
@@ -33,8 +53,9 @@ static void mirror(struct call *own_call)
 		call_reply_err(own_call, &err);
 		return;
 	}
-	rpc_json_call(&part->sink, own_call->hit.rest, own_call->body, own_call->principal,
-		      own_call->started_mono_us, on_json, own_call);
+	own_call->user = rpc_json_new(own_call->hit.rest, own_call->started_mono_us, on_json,
+				      own_call);
+	call_parse(own_call, mirror_parse, mirror_parsed, own_call);
 }
 
 static void collect(void *ctx)

@@ -6,6 +6,8 @@
 /* Decoded records take several times the bytes of their Avro form, more when arrays grow. */
 #define LIMIT_BASE ((size_t)64 << 10)
 #define LIMIT_FACTOR 64
+/* JSON is wordier: no record takes more than that of its text. */
+#define LIMIT_JSON_FACTOR 32
 
 size_t rpc_request_limit(size_t n)
 {
@@ -55,13 +57,11 @@ static void json_answer(struct rpc_request *own_r, const struct rpc_message *mes
 	base_free(j);
 }
 
-void rpc_json_call(const struct rpc_sink *sink, struct strv name, struct bytes body,
-		   struct strv principal, int64_t now_mono_us,
-		   void (*done)(void *ctx, int http, struct buf *own_body), void *ctx)
+struct json_request *rpc_json_new(struct strv name, int64_t now_mono_us,
+				  void (*done)(void *ctx, int http, struct buf *own_body), void *ctx)
 {
 	/* For the refusal of a name that is none. */
-	static const struct rpc_message unknown = {.name = "unknown"};
-	struct err err = {0};
+	static const struct rpc_message unknown = {.name = "unknown", .reply = RPC_MSG_NONE};
 	struct json_request *j = base_calloc(1, sizeof *j);
 	const struct rpc_message *m = rpc_message_named(name);
 	bool request = m && m->reply != RPC_MSG_NONE && m->type != RPC_MSG_HELLO;
@@ -71,14 +71,27 @@ void rpc_json_call(const struct rpc_sink *sink, struct strv name, struct bytes b
 	j->r.answer = json_answer;
 	j->r.started_mono_us = now_mono_us;
 	list_init(&j->r.node);
-	arena_init(&j->r.arena, rpc_request_limit(body.n));
-	enum status st = request ? msg_json_decode(m->record, body, &j->r.arena, &j->r.msg, &err)
-				 : err_set(&err, ST_NOT_FOUND, "message",
-					   "no request of the worker protocol has this name");
-	if (st == ST_OK && !arena_strv(&j->r.arena, principal, &j->r.principal))
-		st = err_set(&err, ST_TOO_LARGE, "principal", "the name is too long");
-	if (st != ST_OK)
-		rpc_reply_err(&j->r, &err);
+	arena_init(&j->r.arena, 0);
+	return j;
+}
+
+enum status rpc_json_decode(struct json_request *j, struct bytes body, struct err *err)
+{
+	j->r.arena.limit = LIMIT_BASE + body.n * LIMIT_JSON_FACTOR;
+	if (j->r.message->reply == RPC_MSG_NONE)
+		return err_set(err, ST_NOT_FOUND, "message",
+			       "no request of the worker protocol has this name");
+	return msg_json_decode(j->r.message->record, body, &j->r.arena, &j->r.msg, err);
+}
+
+void rpc_json_run(struct json_request *own_j, const struct rpc_sink *sink, struct strv principal,
+		  const struct err *refused)
+{
+	struct err err = *refused;
+	if (err.st == ST_OK && !arena_strv(&own_j->r.arena, principal, &own_j->r.principal))
+		err_set(&err, ST_TOO_LARGE, "principal", "the name is too long");
+	if (err.st != ST_OK)
+		rpc_reply_err(&own_j->r, &err);
 	else
-		sink->fn(sink->ctx, &j->r);
+		sink->fn(sink->ctx, &own_j->r);
 }

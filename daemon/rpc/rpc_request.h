@@ -45,11 +45,15 @@ void rpc_reply_err(struct rpc_request *own_r, const struct err *err);
 /* Memory of a request with n bytes of message: the decoded form and the sink's needs. */
 size_t rpc_request_limit(size_t n);
 
-/* The JSON mirror: decodes the body as message `name` and hands it to the sink. done is called
- * exactly once, possibly before this returns, with the HTTP status and the reply's or the Error's
- * JSON, which it takes. Names of no request are NOT_FOUND. */
-void rpc_json_call(const struct rpc_sink *sink, struct strv name, struct bytes body,
-		   struct strv principal, int64_t now_mono_us,
-		   void (*done)(void *ctx, int http, struct buf *own_body), void *ctx);
+struct json_request;
+/* A request that came as JSON, in three steps, because a large body is decoded off the loop. done is
+ * called once, with the reply's body, by rpc_json_run or later. */
+struct json_request *rpc_json_new(struct strv name, int64_t now_mono_us,
+				  void (*done)(void *ctx, int http, struct buf *own_body), void *ctx);
+/* Pure; the body must live until the reply. NOT_FOUND when no request has the name. */
+MUST_CHECK enum status rpc_json_decode(struct json_request *j, struct bytes body, struct err *err);
+/* refused: what decoding said, st ST_OK when it went well. */
+void rpc_json_run(struct json_request *own_j, const struct rpc_sink *sink, struct strv principal,
+		  const struct err *refused);
 
 #endif

@@ -331,7 +331,11 @@ static void on_frame(struct session *c, const struct frame *f)
 	charge(c, r->charge);
 	c->s->stats.requests++;
 	arena_init(&r->arena, rpc_request_limit(f->payload.n));
-	if (msg_decode(m->record, f->payload, &r->arena, &r->msg, &err) != ST_OK)
+	enum status st = msg_decode(m->record, f->payload, &r->arena, &r->msg, &err);
+	/* A few bytes may decode to many. */
+	charge(c, r->arena.used);
+	r->charge += r->arena.used;
+	if (st != ST_OK)
 		rpc_reply_err(r, &err);
 	else
 		c->s->o.sink.fn(c->s->o.sink.ctx, r);

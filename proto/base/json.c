@@ -14,12 +14,21 @@ static const struct jval *out(const json_t *v)
 	return (const struct jval *)v;
 }
 
+/* Heap bytes of jansson 2.14's parts, allocator included: an array with its first eight slots, an
+ * object with its first eight buckets, a member beside its value, any other value. */
+#define COST_ARRAY 144
+#define COST_OBJECT 272
+#define COST_MEMBER 96
+#define COST_VALUE 72
+
 /* jansson bounds recursion at 2048; ours is tighter and is checked on the text, before a tree of
- * that shape exists. */
-static bool too_deep(struct bytes t)
+ * that shape exists. So is what the tree will take: jansson has no limit for it. */
+static enum status check_shape(struct bytes t, enum status bad, struct err *err)
 {
-	size_t depth = 0;
+	size_t depth = 0, cost = 0, limit;
 	bool str = false;
+	if (!mul_size(t.n, JDOC_FACTOR, &limit) || !add_size(limit, JDOC_MIN_BYTES, &limit))
+		limit = SIZE_MAX;
 	for (size_t i = 0; i < t.n; i++) {
 		uint8_t c = t.p[i];
 		if (str) {
@@ -27,23 +36,46 @@ static bool too_deep(struct bytes t)
 				i++;
 			else if (c == '"')
 				str = false;
-		} else if (c == '"') {
-			str = true;
-		} else if (c == '{' || c == '[') {
-			if (++depth > JDOC_MAX_DEPTH)
-				return true;
-		} else if ((c == '}' || c == ']') && depth > 0) {
-			depth--;
+			continue;
 		}
+		switch (c) {
+		case '"':
+			str = true;
+			break;
+		case '{':
+		case '[':
+			if (++depth > JDOC_MAX_DEPTH)
+				return err_set(err, bad, "", "JSON is nested deeper than %d levels",
+					       JDOC_MAX_DEPTH);
+			cost += c == '{' ? COST_OBJECT : COST_ARRAY;
+			break;
+		case '}':
+		case ']':
+			depth -= depth > 0;
+			break;
+		case ':':
+			cost += COST_MEMBER;
+			break;
+		case ',':
+			cost += COST_VALUE;
+			break;
+		default:
+			break;
+		}
+		if (cost > limit)
+			return err_set(err, ST_LIMIT, "", "JSON of too many small parts: its tree "
+							  "would take over %zu MiB",
+				       limit >> 20);
 	}
-	return false;
+	return ST_OK;
 }
 
 enum status jdoc_parse(struct bytes text, enum status bad, struct jdoc **ret_doc, struct err *err)
 {
 	json_error_t je;
-	if (too_deep(text))
-		return err_set(err, bad, "", "JSON is nested deeper than %d levels", JDOC_MAX_DEPTH);
+	enum status st = check_shape(text, bad, err);
+	if (st != ST_OK)
+		return st;
 	json_t *root = json_loadb(text.n ? (const char *)text.p : "", text.n,
 				  JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &je);
 	if (!root)

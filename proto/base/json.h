@@ -12,6 +12,10 @@ struct jdoc; /* owns the tree */
 struct jval; /* borrowed from its document */
 
 #define JDOC_MAX_DEPTH 64
+/* The tree of a text of n bytes may take JDOC_MIN_BYTES + JDOC_FACTOR × n bytes: a hostile text of
+ * empty arrays would take 40 times its size, an ordinary one takes three to six times. */
+#define JDOC_MIN_BYTES ((size_t)16 << 20)
+#define JDOC_FACTOR 12
 
 enum jval_kind { JK_NULL, JK_BOOL, JK_INT, JK_REAL, JK_STR, JK_ARRAY, JK_OBJECT };
 

@@ -38,6 +38,46 @@ START_TEST(strictness)
 }
 END_TEST
 
+/* Texts whose trees are many times their size are refused before there is a tree; ordinary ones of the
+ * same length are not. */
+START_TEST(size_of_the_tree)
+{
+	static const struct {
+		const char *part;
+		bool good;
+	} rows[] = {
+		{"[],", false},
+		{"{},", false},
+		{"1,", false},
+		{"\"\",", false},
+		{"[1],", false},
+		{"{\"a\":{}},", false},
+		{"{\"type\":\"assert-ref-snapshot-id\",\"ref\":\"main\",\"snapshot-id\":1},", true},
+		{"{\"key\":\"write.metadata.previous-versions-max\",\"value\":\"100\"},", true},
+		{"\"a property's key of an ordinary length\",", true},
+		/* Inside text nothing counts. */
+		{"\"[],{},[],{},[],{},[],{},[],{},[],{}\",", true},
+	};
+	size_t size = (size_t)4 << 20;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct buf b;
+		struct err err = {0};
+		struct jdoc *d = NULL;
+		buf_init(&b, size + 1000);
+		buf_putc(&b, '[');
+		while (b.n < size)
+			buf_puts(&b, rows[i].part);
+		b.p[b.n - 1] = ']';
+		enum status st = jdoc_parse(buf_bytes(&b), ST_BAD_REQUEST, &d, &err);
+		ck_assert_msg(st == (rows[i].good ? ST_OK : ST_LIMIT), "%s: %s", rows[i].part,
+			      err.msg);
+		jdoc_free(d);
+		buf_fini(&b);
+	}
+	jdoc_free(parse("[[],[],[],[],[],[]]"));
+}
+END_TEST
+
 START_TEST(getters)
 {
 	struct jdoc *d = parse("{\"s\":\"x\\u0000y\",\"i\":-9223372036854775808,\"n\":null,"
@@ -100,6 +140,7 @@ static Suite *suite(void)
 	Suite *s = suite_create("json");
 	TCase *t = tcase_create("json");
 	tcase_add_test(t, strictness);
+	tcase_add_test(t, size_of_the_tree);
 	tcase_add_test(t, getters);
 	tcase_add_test(t, writing);
 	suite_add_tcase(s, t);

@@ -41,8 +41,11 @@ static void json(const char *name, const char *body)
 {
 	struct rpc_sink s = {json_sink, &mark_sink};
 	int before = json_calls;
-	rpc_json_call(&s, strv_of(name), strv_bytes(strv_of(body)), STRV("me"), 5, on_json,
-		      &mark_ctx);
+	struct json_request *j = rpc_json_new(strv_of(name), 5, on_json, &mark_ctx);
+	struct err err = {0};
+	if (rpc_json_decode(j, strv_bytes(strv_of(body)), &err) == ST_OK)
+		ck_assert_int_eq(err.st, ST_OK);
+	rpc_json_run(j, &s, STRV("me"), &err);
 	ck_assert_int_eq(json_calls, before + 1);
 }
 
