@@ -226,6 +226,8 @@ class Audit(MetadataRules, DeleteRules):
 
     def check_bounds(self, r, es, m):
         fields = self.specs.get(r['partition_spec_id'], [])
+        if not r['partitions'] and any('uuid' in self.source(f) for f in fields):
+            return  # readers differ on the order of uuids: without any summaries nothing is skipped
         if not self.need(len(r['partitions']) == len(fields), 'LIST-PARTS', m, f"{len(r['partitions'])} summaries, {len(fields)} fields"):
             return
         for f, p in zip(fields, r['partitions']):
@@ -275,7 +277,7 @@ class Audit(MetadataRules, DeleteRules):
         need([f.get('field-id') for f in pf] == [f['field-id'] for f in fields], 'MAN-PART', 'partition field-ids are not those of the spec')
         for a, f in zip(pf, fields):
             null, t = optional(a['type'])
-            t = names.get(t, t) if isinstance(t, str) else names.setdefault(t.get('name'), t)
+            t = names.get(t, t) if isinstance(t, str) else names.setdefault(t['name'], t) if isinstance(t, dict) and 'name' in t else t
             want = [avro_result(result_type(f['transform'], x)) for x in self.source(f, m)]
             want += [('int', None, {})] * (f['transform'] == 'day')
             get = lambda k: t.get(k) if isinstance(t, dict) else None
@@ -375,7 +377,7 @@ class Audit(MetadataRules, DeleteRules):
             delta |= {f'{r}-data-files': len(data), f'{r}-records': rows(data), f'{a}-delete-files': len(dels), f'{a}-dvs': len(dv),
                       f'{a}-position-delete-files': len(pos) - len(dv), f'{a}-position-deletes': rows(pos), f'{a}-equality-delete-files': len(eq),
                       f'{a}-equality-deletes': rows(eq), f'{a}-files-size': sum(map(content_size, es))}
-        delta['changed-partition-count'] = len({tuple(e['partition'].items()) for e in mine})
+        delta['changed-partition-count'] = len({tuple((k, float_bits(v)) for k, v in e['partition'].items()) for e in mine})
         new = sum(r['added_snapshot_id'] == i for r in st.recs)
         if 'manifests-created' in summ:
             delta |= {'manifests-created': new, 'manifests-kept': len(st.recs) - new}

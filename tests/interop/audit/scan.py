@@ -3,6 +3,8 @@ import datetime, decimal, hashlib, json, re, struct, uuid
 import pyarrow.parquet as pq
 from rawice import *
 
+EXACT = decimal.Context(prec=80)  # decimals have up to 38 digits, the default context 28
+
 
 def json_value(t, v):
     """A Python value from Arrow as JSON, in the single-value JSON form of the specification; nested fields by name"""
@@ -48,7 +50,7 @@ def part_value(t, v):
         return v
     epoch = datetime.datetime(1970, 1, 1)
     if t.startswith('decimal'):
-        return decimal.Decimal(int.from_bytes(v, 'big', signed=True)).scaleb(-int(re.findall(r'\d+', t)[1]))
+        return decimal.Decimal(int.from_bytes(v, 'big', signed=True)).scaleb(-int(re.findall(r'\d+', t)[1]), EXACT)
     if t == 'date':
         return epoch.date() + datetime.timedelta(v)
     return epoch + datetime.timedelta(microseconds=v) if t.startswith('timestamp') and not t.endswith('_ns') else v
@@ -64,7 +66,7 @@ def plain(t, v):
     if isinstance(v, datetime.time):
         return (v.hour * 3600 + v.minute * 60 + v.second) * 1000000 + v.microsecond
     if isinstance(v, decimal.Decimal):
-        return int(v.scaleb(int(re.findall(r'\d+', t)[1])))
+        return int(v.scaleb(int(re.findall(r'\d+', t)[1]), EXACT))
     return v.encode() if isinstance(v, str) else v.bytes if isinstance(v, uuid.UUID) else v
 
 
@@ -84,13 +86,16 @@ def murmur3(b):
 
 def transform(tr, t, v):
     """The partition value of a plain() value of type t"""
+    if v is not None and t.endswith('_ns') and tr != 'identity':
+        v //= 1000
     n = int((re.findall(r'\d+', tr) or [0])[0])
     if v is None or tr == 'identity':
         return v
     if tr.startswith('bucket'):
-        b = v if isinstance(v, bytes) else v.to_bytes(8, 'little', signed=True)
         if t.startswith('decimal'):
             b = v.to_bytes((v if v >= 0 else ~v).bit_length() // 8 + 1, 'big', signed=True)
+        else:
+            b = v if isinstance(v, bytes) else v.to_bytes(8, 'little', signed=True)
         return (murmur3(b) & 0x7fffffff) % n
     if tr.startswith('truncate'):
         return v.decode()[:n].encode() if t == 'string' else v[:n] if isinstance(v, bytes) else v - v % n
@@ -116,7 +121,7 @@ def check_rows(au, e, n, cols, types, have):
             au.need(b is None or all(ok(v, b) for v in vals), 'SCAN-METRICS', path, f'field {i}: {k} {b} does not hold for the rows')
     for f in au.specs[e['spec']]:
         i, tr = f.get('source-id'), f['transform']
-        if i in have and re.match('identity|bucket|truncate|year|month|day|hour', tr) and not types[i].endswith('_ns'):
+        if i in have and re.match('identity|bucket|truncate|year|month|day|hour', tr):
             want = raw(result_type(tr, types[i]), e['partition'].get(f['field-id']))
             wrong = next((v for v in cols[i] if (w := transform(tr, types[i], plain(types[i], v))) != want and (w == w or want == want)), path)
             au.need(wrong is path, 'SCAN-PART', path, f"{f['name']} is {want}, a row has {wrong!r}")
@@ -133,7 +138,8 @@ def read_rows(au, e, fields):
     for f in fields:
         i, t = f['id'], f['type']
         if i in cols:
-            out[i] = [project(t, v, cols[i][0].type) for v in cols[i][1].to_pylist()]
+            col = cols[i][1].cast('int64') if t in ('timestamp_ns', 'timestamptz_ns') else cols[i][1]  # Python has no nanoseconds
+            out[i] = [project(t, v, cols[i][0].type) for v in col.to_pylist()]
             out['have'] += [i] if isinstance(t, str) else []
         else:
             out[i] = [part_value(t, ident[i]) if i in ident else f.get('initial-default')] * n
