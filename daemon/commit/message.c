@@ -260,7 +260,7 @@ static bool counts_known(const struct schema *s, const struct rpc_metric *v, siz
 
 /* No message names the schema: the current one, unless the file has columns that only an earlier
  * one knows, because the table has changed since the engine planned. */
-static int32_t schema_of(const struct metadata *m, const struct rpc_data_file *f)
+static const struct schema *schema_of(const struct metadata *m, const struct rpc_data_file *f)
 {
 	size_t n = metadata_schema_count(m);
 	for (size_t i = 0; i <= n; i++) {
@@ -268,9 +268,9 @@ static int32_t schema_of(const struct metadata *m, const struct rpc_data_file *f
 		if (counts_known(s, f->column_sizes, f->n_column_sizes) &&
 		    counts_known(s, f->value_counts, f->n_value_counts) &&
 		    counts_known(s, f->null_counts, f->n_null_counts))
-			return s->schema_id;
+			return s;
 	}
-	return metadata_current_schema_id(m);
+	return metadata_schema(m);
 }
 
 /* ------------------------------------------------------------------ spec and tuple */
@@ -327,6 +327,8 @@ static enum status read_tuple(struct reader *r, struct rpc_data_file *f)
 	bool iceberg = r->dialect == RPC_DIALECT_ICEBERG, has = false;
 	const char *key = iceberg ? "partition" : "partitionDataJson";
 	struct strv text = {NULL, 0};
+	const struct schema *s = schema_of(r->m, f);
+	f->schema_id = s->schema_id;
 	enum status st = read_spec(r, true, &spec, &f->spec_id);
 	if (st != ST_OK)
 		return st;
@@ -348,8 +350,8 @@ static enum status read_tuple(struct reader *r, struct rpc_data_file *f)
 		f->n_partition = spec->n;
 		return tuple_json_nulls(spec, r->a, &f->partition) ? ST_OK : full(r->err);
 	}
-	st = iceberg ? tuple_json_single(text, spec, r->m, r->a, &f->partition, r->err)
-		     : tuple_json_read(text, spec, r->m, r->dialect != RPC_DIALECT_TRINO, r->a,
+	st = iceberg ? tuple_json_single(text, spec, r->m, s, r->a, &f->partition, r->err)
+		     : tuple_json_read(text, spec, r->m, s, r->dialect != RPC_DIALECT_TRINO, r->a,
 				       &f->partition, r->err);
 	if (st != ST_OK)
 		err_prefix(r->err, "%s", key);
@@ -450,7 +452,6 @@ static enum status read_data(struct reader *r, const struct names *k, struct mes
 		return st;
 	f->has_sort_order_id =
 		has && (r->dialect == RPC_DIALECT_TRINO || r->dialect == RPC_DIALECT_ICEBERG);
-	f->schema_id = schema_of(r->m, f);
 	f->new_row_count = f->record_count;
 	out->kind = MESSAGE_DATA_FILE;
 	return ST_OK;

@@ -201,18 +201,28 @@ static enum status wrong_arity(size_t have, const struct partition_spec *spec, s
 		       spec->n);
 }
 
+/* Room for the values and their types; where the file's schema lacks a source column, the type of
+ * today. */
 static enum status begin(const struct partition_spec *spec, const struct metadata *m,
-			 struct arena *a, struct rpc_partition_value **ret_v,
-			 struct field **ret_types, struct err *err)
+			 const struct schema *s, struct arena *a,
+			 struct rpc_partition_value **ret_v, struct field **ret_types,
+			 struct err *err)
 {
+	struct field *now;
 	if (!tuple_json_nulls(spec, a, ret_v))
 		return full(err);
-	return partition_type(spec, metadata_schema(m), a, ret_types, err);
+	enum status st = partition_type(spec, s, a, ret_types, err);
+	if (st == ST_OK)
+		st = partition_type(spec, metadata_schema(m), a, &now, err);
+	for (size_t i = 0; st == ST_OK && i < spec->n; i++)
+		if ((*ret_types)[i].type->kind == TYPE_UNKNOWN)
+			(*ret_types)[i].type = now[i].type;
+	return st;
 }
 
 static enum status read_values(const struct jspan *root, const struct partition_spec *spec,
-			       const struct metadata *m, bool unscaled, struct arena *a,
-			       struct rpc_partition_value **ret_v, struct err *err)
+			       const struct metadata *m, const struct schema *s, bool unscaled,
+			       struct arena *a, struct rpc_partition_value **ret_v, struct err *err)
 {
 	const struct jspan *array = jspan_get(root, "partitionValues");
 	struct rpc_partition_value *v;
@@ -222,7 +232,7 @@ static enum status read_values(const struct jspan *root, const struct partition_
 		return err_set(err, ST_TUPLE_MISMATCH, "", "must be an array");
 	if (array->count != spec->n)
 		return wrong_arity(array->count, spec, err);
-	enum status st = begin(spec, m, a, &v, &types, err);
+	enum status st = begin(spec, m, s, a, &v, &types, err);
 	if (st != ST_OK)
 		return st;
 	JSPAN_EACH(j, array)
@@ -244,15 +254,15 @@ static enum status read_values(const struct jspan *root, const struct partition_
 }
 
 enum status tuple_json_read(struct strv json, const struct partition_spec *spec,
-			    const struct metadata *m, bool unscaled, struct arena *a,
-			    struct rpc_partition_value **ret_v, struct err *err)
+			    const struct metadata *m, const struct schema *s, bool unscaled,
+			    struct arena *a, struct rpc_partition_value **ret_v, struct err *err)
 {
 	struct arena tmp;
 	const struct jspan *root;
 	arena_init(&tmp, SCRATCH_MAX);
 	enum status st = jspan_parse(strv_bytes(json), ST_TUPLE_MISMATCH, &tmp, &root, err);
 	if (st == ST_OK) {
-		st = read_values(root, spec, m, unscaled, a, ret_v, err);
+		st = read_values(root, spec, m, s, unscaled, a, ret_v, err);
 		if (st != ST_OK)
 			err_prefix(err, "partitionValues");
 	}
@@ -273,7 +283,7 @@ static ptrdiff_t field_at(const struct partition_spec *spec, struct strv id)
 }
 
 static enum status read_single(const struct jval *root, const struct partition_spec *spec,
-			       const struct metadata *m, struct arena *a,
+			       const struct metadata *m, const struct schema *s, struct arena *a,
 			       struct rpc_partition_value **ret_v, struct err *err)
 {
 	struct rpc_partition_value *v;
@@ -283,7 +293,7 @@ static enum status read_single(const struct jval *root, const struct partition_s
 		return err_set(err, ST_TUPLE_MISMATCH, "", "must be an array or an object");
 	if (array ? jval_count(root) != spec->n : jval_count(root) > spec->n)
 		return wrong_arity(jval_count(root), spec, err);
-	enum status st = begin(spec, m, a, &v, &types, err);
+	enum status st = begin(spec, m, s, a, &v, &types, err);
 	if (st != ST_OK)
 		return st;
 	struct jval_iter it = jval_iter(array ? NULL : root);
@@ -310,13 +320,13 @@ static enum status read_single(const struct jval *root, const struct partition_s
 }
 
 enum status tuple_json_single(struct strv json, const struct partition_spec *spec,
-			      const struct metadata *m, struct arena *a,
+			      const struct metadata *m, const struct schema *s, struct arena *a,
 			      struct rpc_partition_value **ret_v, struct err *err)
 {
 	struct jdoc *doc = NULL;
 	enum status st = jdoc_parse(strv_bytes(json), ST_TUPLE_MISMATCH, &doc, err);
 	if (st == ST_OK)
-		st = read_single(jdoc_root(doc), spec, m, a, ret_v, err);
+		st = read_single(jdoc_root(doc), spec, m, s, a, ret_v, err);
 	jdoc_free(doc);
 	return st;
 }

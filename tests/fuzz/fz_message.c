@@ -68,7 +68,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct metadata *m;
 	if (!m) {
-		enum status st = metadata_parse(strv_bytes(STRV(table)), ST_CORRUPT, &m, NULL);
+		enum status st = metadata_parse(strv_bytes(strv_of(table)), ST_CORRUPT, &m, NULL);
 		ASSERT(st == ST_OK);
 	}
 	for (int d = RPC_DIALECT_VELOX; d <= RPC_DIALECT_ICEBERG; d++) {

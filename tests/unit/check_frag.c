@@ -391,6 +391,53 @@ START_TEST(messages)
 }
 END_TEST
 
+/* A vector as DuckDB writes it: keys in the order of a hash table. */
+static struct bytes any_order(struct bytes blob, bool twice)
+{
+	struct buf b;
+	struct bytes out;
+	/* Frame, magic, count, then two entries: key, cookie, one container of one value. */
+	const size_t entry = 4 + 8 + 4 + 4 + 2, head = 16;
+	ck_assert_uint_eq(blob.n, head + 2 * entry + 4);
+	buf_init(&b, 4096);
+	buf_put(&b, blob.p, head);
+	buf_put(&b, blob.p + head + entry, entry);
+	buf_put(&b, blob.p + (twice ? head + entry : head), entry);
+	uint8_t crc[4];
+	put_u32be(crc, digest_crc32(0, (struct bytes){b.p + 4, b.n - 4}));
+	buf_put(&b, crc, 4);
+	ck_assert(arena_bytes(&t->arena, buf_bytes(&b), &out));
+	buf_fini(&b);
+	return out;
+}
+
+START_TEST(keys_in_any_order)
+{
+	struct err err = {0};
+	struct frag *again = NULL;
+	(void)ct_append(t, CT_MAIN, "big", INT64_C(10000000000));
+	ct_commit(t);
+	ct_batch(t);
+	txn_is(RPC_KIND_DELETE);
+	struct bytes sorted = blob("5 4294967303");
+	vectors[0].data_file = ct_path(t, "big");
+	vectors[0].vector = any_order(sorted, false);
+	vectors[0].cardinality = 2;
+	in.n_data_files = 0;
+	in.n_deletes = 1;
+	ck_assert(!bytes_eq(vectors[0].vector, sorted));
+	struct frag *f = decoded();
+	ck_assert_int_eq(subtract(f, &err), CACHE_HAVE);
+	positions_are(&f->deletes[0], "5 4294967303");
+	ck_assert(frag_pack(&x, f));
+	struct fragment_row row = {.payload = f->payload};
+	UNIT_OK(frag_unpack(&x, &row, &again, &err), &err);
+	positions_are(&again->deletes[0], "5 4294967303");
+	vectors[0].vector = any_order(sorted, true);
+	refused(ST_DV_CORRUPT, "deletes[0].vector.key");
+}
+END_TEST
+
 START_TEST(messages_refused)
 {
 	struct rpc_task_message m[2] = {trino("b", "7", 0, 1),
@@ -522,6 +569,7 @@ static Suite *suite(void)
 	tcase_add_test(c, stored_damaged);
 	tcase_add_test(c, messages);
 	tcase_add_test(c, messages_refused);
+	tcase_add_test(c, keys_in_any_order);
 	tcase_add_test(c, finding);
 	tcase_add_test(c, seals);
 	tcase_add_test(c, texts);

@@ -75,6 +75,10 @@ class FragmentApi(txn.Fragment):
         """As delete(), by a vector that stands in a range of a file."""
         self.add_blob(data_file, path, offset, length, cardinality, provenance)
 
+    def message(self, dialect, text):
+        """The report of an engine's task, as in Transaction.stage_messages(). Sends nothing."""
+        self.add_message(dialect, text)
+
     def update(self, data_file, positions, new_rows, row_ids):
         return self._txn.client.run(self.add_update(data_file, positions, new_rows, row_ids))
 
@@ -102,6 +106,11 @@ class TxnApi(txn.TxnState):
         """Deletes the old rows as moved and writes new_rows, which keep the given row ids."""
         return self.client.run(self.run_update(data_file, positions, new_rows, row_ids,
                                                fragment_id, attempt))
+
+    def stage_messages(self, dialect, *texts, fragment_id=None, attempt=0):
+        """Stages what tasks of an engine report, as one fragment: the JSON (str or bytes) of VELOX,
+        PRESTO, TRINO or ICEBERG (content files), as the engine made it."""
+        return self.client.run(self.run_messages(dialect, texts, fragment_id, attempt))
 
     def fragment(self, fragment_id=None, attempt=0):
         """Collects several things into one fragment; call its stage() at the end."""

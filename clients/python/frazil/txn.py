@@ -212,6 +212,12 @@ class TxnState:
         f.add_delete(data_file, positions, provenance)
         return (yield from f.run_stage())
 
+    def run_messages(self, dialect, texts, fragment_id=None, attempt=0):
+        f = Fragment(self, fragment_id, attempt)
+        for text in texts:
+            f.add_message(dialect, text)
+        return (yield from f.run_stage())
+
     def run_update(self, data_file, positions, new_rows, row_ids, fragment_id=None, attempt=0):
         f = Fragment(self, fragment_id, attempt)
         yield from f.add_update(data_file, positions, new_rows, row_ids)
