@@ -276,7 +276,7 @@ static void run_read(struct bind *b, const struct effect *e)
 	const struct read_effect *r = &w->fx.u.read;
 	struct err err = {0};
 	struct obj_range range = {(uint64_t)r->offset, (uint64_t)r->length};
-	bool part = r->as == READ_VECTOR;
+	bool part = read_is_range(r);
 	enum status st = ST_OK;
 	op_init(&w->op.op, got, w);
 	if (part && (r->offset < 0 || r->length <= 0))

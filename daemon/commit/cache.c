@@ -343,7 +343,8 @@ void cache_item_done(struct cache *c, struct cache_item *it, struct read_result 
 			ready(c, it, bitmap64_memory(it->vec->set));
 			break;
 		case READ_METADATA:
-			ASSERT_NEVER("metadata is not cached here");
+		case READ_BLOB:
+			ASSERT_NEVER("neither metadata nor a worker's file is cached here");
 		}
 	}
 	/* The row is no longer needed: a decoded manifest borrows nothing from it. */

@@ -64,7 +64,7 @@ static bool has_empty_part(struct strv p)
 /* One local file has many spellings ("file:/a/b", "file:///a/b", "/a//b"), and under two of them
  * its rows would count twice. So a new file has one: its root letter by letter, then no empty
  * part. The path itself is never rewritten. */
-static enum status check_path(const struct metadata *m, struct strv path, struct err *err)
+enum status check_path(const struct metadata *m, struct strv path, struct err *err)
 {
 	if (path.n == 0)
 		return err_set(err, ST_BAD_REQUEST, "path", "the path is empty");

@@ -14,4 +14,7 @@ MUST_CHECK enum status check_data_file(const struct metadata *m, const struct rp
 				       struct arena *a, struct content_file *ret_f,
 				       struct err *err);
 
+/* ST_PATH_OUTSIDE, field "path", unless it is beneath the table's location or write.data.path. */
+MUST_CHECK enum status check_path(const struct metadata *m, struct strv path, struct err *err);
+
 #endif

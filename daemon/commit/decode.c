@@ -56,6 +56,9 @@ void decode_run(const struct read_effect *read, struct bytes file, struct read_r
 		if (st == ST_DV_CORRUPT)
 			err->st = st = ST_CORRUPT;
 		break;
+	case READ_BLOB:
+		st = dv_blob_decode(file, &ret_r->own_vector, err);
+		break;
 	}
 	if (st == ST_OK)
 		*err = (struct err){0};

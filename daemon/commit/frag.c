@@ -37,6 +37,16 @@ ptrdiff_t frag_twice(struct strv *v, size_t n)
 	return -1;
 }
 
+size_t frag_once(struct strv *v, size_t n)
+{
+	size_t once = 0;
+	(void)frag_twice(v, n);
+	for (size_t i = 0; i < n; i++)
+		if (!once || !strv_eq(v[once - 1], v[i]))
+			v[once++] = v[i];
+	return once;
+}
+
 bool frag_among(const struct strv *sorted, size_t n, struct strv text)
 {
 	return n && bsearch(&text, sorted, n, sizeof *sorted, by_text) != NULL;
@@ -78,32 +88,48 @@ void frag_keep(struct txn *x, struct frag *f)
 	list_push_back(&x->frags, &f->node);
 }
 
-static enum status decode_delete(struct txn *x, const struct rpc_delete_vector *in,
-				 struct plan_delete *ret_d, struct err *err)
+enum status frag_positions(struct txn *x, struct bitmap64 *own_set, int64_t cardinality,
+			   const char *field, struct plan_delete *d, struct err *err)
 {
+	txn_own_set(x, own_set);
+	if (bitmap64_empty(own_set))
+		return err_set(err, ST_BAD_REQUEST, field, "the vector is empty");
+	if (cardinality < 0 || (uint64_t)cardinality != bitmap64_cardinality(own_set))
+		return err_set(err, ST_DV_CORRUPT, "cardinality",
+			       "stated %lld positions, the vector has %llu", (long long)cardinality,
+			       (unsigned long long)bitmap64_cardinality(own_set));
+	d->positions = own_set;
+	return ST_OK;
+}
+
+static enum status decode_delete(const struct metadata *m, struct txn *x,
+				 const struct rpc_delete_vector *in, size_t at, struct frag *f,
+				 struct err *err)
+{
+	struct plan_delete *ret_d = &f->deletes[at];
 	struct bitmap64 *set;
+	enum status st;
 	if (in->blob && in->vector.n)
 		return err_set(err, ST_BAD_REQUEST, "blob",
 			       "a deletion has a vector or a blob, not both");
-	if (in->blob)
-		return err_set(err, ST_UNSUPPORTED, "blob",
-			       "vectors in files of workers are not taken yet");
-	enum status st = dv_blob_decode(in->vector, &set, err);
-	if (st != ST_OK) {
-		err_prefix(err, "vector");
-		return st;
+	if (in->blob) {
+		st = blob_note(m, x, in->blob, in->cardinality, at, f, err);
+		if (st != ST_OK) {
+			err_prefix(err, "blob");
+			return st;
+		}
+	} else {
+		st = dv_blob_decode(in->vector, &set, err);
+		if (st != ST_OK) {
+			err_prefix(err, "vector");
+			return st;
+		}
+		st = frag_positions(x, set, in->cardinality, "vector", ret_d, err);
+		if (st != ST_OK)
+			return st;
 	}
-	txn_own_set(x, set);
-	if (bitmap64_empty(set))
-		return err_set(err, ST_BAD_REQUEST, "vector", "the vector is empty");
-	if ((uint64_t)in->cardinality != bitmap64_cardinality(set) || in->cardinality < 0)
-		return err_set(err, ST_DV_CORRUPT, "cardinality",
-			       "stated %lld positions, the vector has %llu",
-			       (long long)in->cardinality,
-			       (unsigned long long)bitmap64_cardinality(set));
 	if (!arena_strv(&x->arena, in->data_file, &ret_d->data_file))
 		return full(err);
-	ret_d->positions = set;
 	ret_d->dead = x->row.kind == RPC_KIND_DELETE && in->provenance != RPC_PROVENANCE_MOVED;
 	return ST_OK;
 }
@@ -204,23 +230,30 @@ enum status frag_decode(const struct metadata *m, struct txn *x, const struct rp
 		return full(err);
 	list_init(&f->node);
 	f->attempt = in->attempt;
-	f->digest = in->digest;
+	f->digest = f->stored = in->digest;
 	st = decode_files(m, x, in, f, err);
 	if (st != ST_OK)
 		return st;
+	size_t n_blobs = 0;
+	for (size_t i = 0; i < in->n_deletes; i++)
+		n_blobs += in->deletes[i].blob != NULL;
 	f->deletes = arena_calloc(&x->arena, in->n_deletes ? in->n_deletes : 1, sizeof *f->deletes);
-	if (!f->deletes)
+	f->blobs = arena_calloc(&x->arena, n_blobs ? n_blobs : 1, sizeof *f->blobs);
+	if (!f->deletes || !f->blobs)
 		return full(err);
 	for (size_t i = 0; i < in->n_deletes; i++) {
-		st = decode_delete(x, &in->deletes[i], &f->deletes[i], err);
+		st = decode_delete(m, x, &in->deletes[i], i, f, err);
 		if (st != ST_OK) {
 			expand_blame_delete(f->whole, i, err);
 			return st;
 		}
-		f->positions += in->deletes[i].cardinality;
+		if (!add_i64(f->positions, in->deletes[i].cardinality, &f->positions))
+			return err_set(err, ST_BAD_REQUEST, "deletes", "position counts overflow");
 	}
 	f->n_deletes = in->n_deletes;
 	st = no_target_twice(f, err);
+	if (st == ST_OK)
+		st = blob_spend(x, f, err);
 	if (st == ST_OK)
 		*ret_f = f;
 	return st;
@@ -400,6 +433,10 @@ bool frag_pack(struct txn *x, struct frag *f)
 		buf_put(&b, stated, sizeof stated);
 		msg_encode(&rpc_record_fragment, &out, &b);
 		ok = buf_ok(&b) && arena_bytes(&x->arena, buf_bytes(&b), &f->payload);
+		/* The message does not say what its files held: a repeat that finds something else
+		 * in them is another fragment. */
+		if (ok && f->n_blobs)
+			f->stored = digest_sha256(f->payload);
 	}
 	buf_fini(&b);
 	buf_fini(&blobs);
@@ -430,7 +467,8 @@ enum status frag_unpack(struct txn *x, const struct fragment_row *row, struct fr
 	if (st != ST_OK)
 		return st;
 	f->deletes = arena_calloc(&x->arena, in->n_deletes ? in->n_deletes : 1, sizeof *f->deletes);
-	if (!f->deletes)
+	f->blobs = arena_calloc(&x->arena, in->n_deletes ? in->n_deletes : 1, sizeof *f->blobs);
+	if (!f->deletes || !f->blobs)
 		return full(err);
 	for (size_t i = 0; i < in->n_deletes; i++) {
 		struct bitmap64 *set;
@@ -442,10 +480,16 @@ enum status frag_unpack(struct txn *x, const struct fragment_row *row, struct fr
 			.data_file = in->deletes[i].data_file,
 			.positions = set,
 			.dead = in->deletes[i].provenance == RPC_PROVENANCE_DEAD};
+		/* Read at Stage; only the file is still somebody's to delete. */
+		if (in->deletes[i].blob)
+			f->blobs[f->n_blobs++] =
+				(struct frag_blob){.at = i, .path = in->deletes[i].blob->path};
 	}
 	f->n_deletes = in->n_deletes;
-	*ret_f = f;
-	return ST_OK;
+	st = blob_spend(x, f, err);
+	if (st == ST_OK)
+		*ret_f = f;
+	return st;
 }
 
 static void pack_one(struct buf *b, struct strv id, int32_t attempt, const struct digest *d)

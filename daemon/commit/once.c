@@ -124,6 +124,10 @@ static void once_run(struct core *c, struct gather *g)
 		once_fail(c, r, &err);
 		return;
 	}
+	if (r->blob_err.st != ST_OK) {
+		once_fail(c, r, &r->blob_err);
+		return;
+	}
 	const struct rpc_commit_once *m = r->in.u.once;
 	bool waiting = false;
 	enum status st = ST_OK;
@@ -240,5 +244,9 @@ void once_start(struct core *c, struct request *r)
 		return;
 	}
 	r->gather.run = once_run;
-	once_run(c, &r->gather);
+	for (size_t i = 0; i < m->n_fragments; i++)
+		blob_fetch(c, r, frag_find(x, m->fragments[i].fragment_id, m->fragments[i].attempt),
+			   i);
+	if (!r->blobs)
+		once_run(c, &r->gather);
 }

@@ -50,13 +50,15 @@ enum read_as {
 	READ_MANIFEST_LIST, /* -> own_list, by mlist_read */
 	READ_MANIFEST,	    /* -> own_view, by mview_read with `row` and `metadata` */
 	READ_VECTOR,	    /* framed blob at offset, length -> own_vector */
+	READ_BLOB,	    /* the same, in a file that a worker wrote: what is wrong with it is the
+			     * request's fault, and how many positions it has is not looked at */
 };
 
 struct read_effect {
 	enum read_as as;
 	struct strv path;
-	int64_t offset; /* READ_VECTOR */
-	int64_t length; /* READ_VECTOR; otherwise an upper bound or -1 */
+	int64_t offset; /* READ_VECTOR, READ_BLOB */
+	int64_t length; /* READ_VECTOR, READ_BLOB; otherwise an upper bound or -1 */
 	int64_t cardinality;		 /* READ_VECTOR: must match */
 	const struct manifest_file *row; /* READ_MANIFEST */
 	const struct metadata *metadata; /* READ_MANIFEST: specs and schemas; READ_MANIFEST_LIST */
@@ -79,6 +81,12 @@ struct stat_result {
 	struct err err; /* ST_NOT_FOUND: there is no such object; ST_IO: unknown */
 	int64_t size;
 };
+
+/* Whether a range is read, not a whole object. */
+static inline bool read_is_range(const struct read_effect *r)
+{
+	return r->as == READ_VECTOR || r->as == READ_BLOB;
+}
 
 /* ------------------------------------------------------------------ replies */
 

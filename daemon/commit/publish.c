@@ -56,6 +56,28 @@ static void put_wave(struct core *c, struct batch *b);
 
 /* ------------------------------------------------------------------ the statement */
 
+/* What nothing names once this is published. */
+static bool garbage(struct batch *b)
+{
+	const struct encode_out *out = b->out;
+	size_t n = out->n_expired;
+	for (size_t i = 0; !b->rest && i < b->n; i++)
+		n += b->txns[i]->n_spent;
+	struct strv *v = arena_calloc(&b->arena, n ? n : 1, sizeof *v);
+	if (!v)
+		return false;
+	n = 0;
+	for (size_t i = 0; i < out->n_expired; i++)
+		v[n++] = out->expired[i];
+	/* Those of the others are queued with all else that they have staged. */
+	for (size_t i = 0; !b->rest && !MUTANT("spent-forgotten") && i < b->n; i++)
+		for (size_t k = 0; b->states[i] == TXN_DB_COMMITTED && k < b->txns[i]->n_spent; k++)
+			v[n++] = b->txns[i]->spent[k];
+	b->publish.garbage = v;
+	b->publish.n_garbage = n;
+	return true;
+}
+
 void publish_prepare(struct core *c, struct batch *b)
 {
 	struct table *t = b->table;
@@ -100,10 +122,8 @@ void publish_prepare(struct core *c, struct batch *b)
 		.next_row_id = out->next_row_id,
 		.objects = paths,
 		.n_objects = n,
-		.expired_metadata = out->expired,
-		.n_expired_metadata = out->n_expired,
 	};
-	bool ok = b->rest || answer_pack(c, b);
+	bool ok = garbage(b) && (b->rest || answer_pack(c, b));
 	if (!ok) {
 		struct err err = {0};
 		err_set(&err, ST_LIMIT, "", "the outcomes exceed the memory limit");

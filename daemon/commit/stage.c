@@ -29,13 +29,15 @@ static void renewed(struct txn *x, const struct sql_item_result *item)
 void stage_item_error(struct core *c, struct request *r, const struct sql_item_result *item)
 {
 	struct err err = {0};
+	bool spent = r->frag && frag_among(r->frag->spent, r->frag->n_spent, item->path);
+	const char *path = spent ? "deletes.blob.path" : "data_files.path";
 	switch (item->st) {
 	case ST_DUPLICATE_PATH:
-		err_set(&err, item->st, "data_files.path",
+		err_set(&err, item->st, path,
 			"the path is staged by another transaction: %.*s", STRV_ARG(item->path));
 		break;
 	case ST_PATH_CONDEMNED:
-		err_set(&err, item->st, "data_files.path", "the path is being deleted: %.*s",
+		err_set(&err, item->st, path, "the path is being deleted: %.*s",
 			STRV_ARG(item->path));
 		break;
 	case ST_TXN_STATE:
@@ -117,20 +119,22 @@ static void staged(struct core *c, void *ctx, const struct event *ev)
 struct sql_stage_item *stage_item(struct txn *x, struct frag *f)
 {
 	struct sql_stage_item *item = arena_calloc(&x->arena, 1, sizeof *item);
-	struct strv *paths =
-		arena_calloc(&x->arena, f->n_files ? f->n_files : 1, sizeof *paths);
+	size_t n = f->n_files + f->n_spent;
+	struct strv *paths = arena_calloc(&x->arena, n ? n : 1, sizeof *paths);
 	if (!item || !paths)
 		return NULL;
 	for (size_t i = 0; i < f->n_files; i++)
 		paths[i] = f->files[i].path;
+	for (size_t i = 0; i < f->n_spent; i++)
+		paths[f->n_files + i] = f->spent[i];
 	*item = (struct sql_stage_item){
 		.row = {.txn = x->id,
 			.fragment_id = f->id,
 			.attempt = f->attempt,
-			.digest = f->digest,
+			.digest = f->stored,
 			.payload = f->payload},
 		.paths = paths,
-		.n_paths = f->n_files,
+		.n_paths = n,
 	};
 	return item;
 }
@@ -142,6 +146,12 @@ static void stage_run(struct core *c, struct gather *g)
 	struct txn *x = request_txn(r);
 	struct err err = {0};
 	if (r->answered || !x) {
+		stage_over(c, r);
+		request_let(r);
+		return;
+	}
+	if (r->blob_err.st != ST_OK) {
+		request_fail(c, r, &r->blob_err);
 		stage_over(c, r);
 		request_let(r);
 		return;
@@ -226,7 +236,9 @@ void stage_stage(struct core *c, struct request *r)
 	x->stages++;
 	request_hold_txn(r, x);
 	r->gather.run = stage_run;
-	stage_run(c, &r->gather);
+	blob_fetch(c, r, r->frag, 0);
+	if (!r->blobs)
+		stage_run(c, &r->gather);
 }
 
 /* ------------------------------------------------------------------ Seal */
@@ -280,7 +292,7 @@ static bool losers(struct txn *x, const struct strv **ret_v, size_t *ret_n)
 	size_t most = 0, n = 0;
 	for (struct list *l = x->frags.next; l != &x->frags; l = l->next) {
 		struct frag *f = LIST_ITEM(l, struct frag, node);
-		most += f->n_files;
+		most += f->n_files + f->n_spent;
 		f->won = false;
 	}
 	for (size_t i = 0; i < x->n_winners; i++)
@@ -288,24 +300,25 @@ static bool losers(struct txn *x, const struct strv **ret_v, size_t *ret_n)
 	struct strv *v = arena_calloc(&x->arena, most ? most : 1, sizeof *v);
 	if (!v)
 		return false;
-	struct strv *kept = base_calloc(x->n_files ? x->n_files : 1, sizeof *kept);
+	size_t n_kept = x->n_files + x->n_spent;
+	struct strv *kept = base_calloc(n_kept ? n_kept : 1, sizeof *kept);
 	for (size_t i = 0; i < x->n_files; i++)
 		kept[i] = x->files[i].path;
-	(void)frag_twice(kept, x->n_files); /* sorts */
+	for (size_t i = 0; i < x->n_spent; i++)
+		kept[x->n_files + i] = x->spent[i];
+	(void)frag_twice(kept, n_kept); /* sorts */
 	for (struct list *l = x->frags.next; l != &x->frags; l = l->next) {
 		const struct frag *f = LIST_ITEM(l, struct frag, node);
 		for (size_t i = 0; !f->won && i < f->n_files; i++)
-			if (!frag_among(kept, x->n_files, f->files[i].path))
+			if (!frag_among(kept, n_kept, f->files[i].path))
 				v[n++] = f->files[i].path;
+		for (size_t i = 0; !f->won && i < f->n_spent; i++)
+			if (!frag_among(kept, n_kept, f->spent[i]))
+				v[n++] = f->spent[i];
 	}
 	base_free(kept);
-	(void)frag_twice(v, n);
-	size_t once = 0;
-	for (size_t i = 0; i < n; i++)
-		if (!once || !strv_eq(v[once - 1], v[i]))
-			v[once++] = v[i];
 	*ret_v = v;
-	*ret_n = once;
+	*ret_n = frag_once(v, n);
 	return true;
 }
 
@@ -408,6 +421,13 @@ enum status stage_check_winners(struct frag *const *w, size_t n, struct err *err
 	if (st == ST_OK && (found = frag_twice(v, files)) >= 0)
 		st = err_set(err, ST_DUPLICATE_PATH, "fragments", "two fragments bring %.*s",
 			     STRV_ARG(v[found]));
+	/* One file may hold the vectors of many tasks, but no rows. */
+	for (size_t i = 0; st == ST_OK && i < n; i++)
+		for (size_t k = 0; st == ST_OK && k < w[i]->n_spent; k++)
+			if (frag_among(v, files, w[i]->spent[k]))
+				st = err_set(err, ST_DUPLICATE_PATH, "fragments",
+					     "a data file is named as a file of vectors: %.*s",
+					     STRV_ARG(w[i]->spent[k]));
 	base_free(v);
 	return st;
 }

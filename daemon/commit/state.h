@@ -56,6 +56,8 @@ struct request {
 	struct frag *frag;	/* EV_STAGE: being staged */
 	size_t stats;		/* FX_STAT under way */
 	struct err stat_err;	/* first finding */
+	size_t blobs;		/* reads of workers' files under way */
+	struct err blob_err;	/* first finding */
 	struct err late_err;	/* CommitOnce: what to say when the rows know nothing */
 	size_t looked;		/* TXN_READ already tried */
 	struct entry *entry;	/* EV_TABLE_COMMIT: in the table's queue */
@@ -66,6 +68,14 @@ struct request {
 	size_t n_purge;
 };
 
+/* A vector in a file that a worker wrote. */
+struct frag_blob {
+	size_t at; /* of the deletes */
+	struct strv path;
+	int64_t offset, length;
+	int64_t cardinality;
+};
+
 /* One staged attempt of a fragment, decoded, in the transaction's arena. */
 struct frag {
 	struct list node;
@@ -73,6 +83,7 @@ struct frag {
 	struct strv id;
 	int32_t attempt;
 	struct digest digest;
+	struct digest stored; /* as its row has it: the same, or over what blobs held, too */
 	bool durable;
 	bool won; /* scratch of the one pass that asks */
 	struct content_file *files;
@@ -83,8 +94,12 @@ struct frag {
 	int64_t positions; /* as stated by the worker */
 	struct expand *whole; /* the record with its messages' parts, while its request lives */
 	struct strv warning;  /* empty, or a finding that does not refuse it */
-	struct plan_delete *deletes;
+	struct plan_delete *deletes; /* positions NULL until its blob was read */
 	size_t n_deletes;
+	struct frag_blob *blobs;
+	size_t n_blobs;
+	struct strv *spent; /* the files of the blobs, each once, ascending: garbage in the end */
+	size_t n_spent;
 	struct bytes payload; /* only until it is durable */
 };
 
@@ -136,6 +151,8 @@ struct txn {
 	struct content_file *files;
 	int32_t *schema_ids;
 	size_t n_files;
+	struct strv *spent; /* files whose content was taken at Stage; each once, ascending */
+	size_t n_spent;
 	int64_t rows_updated;
 	struct timer timer; /* verification or a lost statement, again */
 	const struct sql_once_item *once;	/* sent, not answered for certain */
@@ -467,6 +484,9 @@ bool finish_from_rows(struct core *c, struct request *r, const struct sql_item_r
 MUST_CHECK enum status frag_decode(const struct metadata *m, struct txn *x,
 				   const struct rpc_fragment *f, struct frag **ret_f,
 				   struct err *err);
+/* Checks what was staged for a deletion, inline or fetched; the set is the transaction's then. */
+MUST_CHECK enum status frag_positions(struct txn *x, struct bitmap64 *own_set, int64_t cardinality,
+				      const char *field, struct plan_delete *d, struct err *err);
 /* Takes from every vector what was deleted at the read snapshot already. */
 enum cache_answer frag_subtract(struct core *c, struct txn *x, struct metadata *m, struct frag *f,
 				struct needs *needs, struct err *err);
@@ -488,10 +508,23 @@ MUST_CHECK enum status frag_winners(struct txn *x, struct bytes seal, struct fra
 				    size_t *ret_n, struct err *err);
 /* Where a text stands that is there twice, or -1; sorts v. */
 ptrdiff_t frag_twice(struct strv *v, size_t n);
+/* Sorts and leaves each once; returns how many. */
+size_t frag_once(struct strv *v, size_t n);
 bool frag_among(const struct strv *sorted, size_t n, struct strv text);
 /* Makes it one of the transaction's. */
 void frag_keep(struct txn *x, struct frag *f);
 struct frag *frag_find(const struct txn *x, struct strv id, int32_t attempt);
+
+/* --- blob.c --- */
+/* Checks where a deletion's vector lies and notes it in the fragment. */
+MUST_CHECK enum status blob_note(const struct metadata *m, struct txn *x, const struct rpc_blob_ref *in,
+				 int64_t cardinality, size_t at, struct frag *f, struct err *err);
+/* Fixes the files of a fragment's blobs. ST_DUPLICATE_PATH when one of them is a data file too. */
+MUST_CHECK enum status blob_spend(struct txn *x, struct frag *f, struct err *err);
+/* Reads the fragment's blobs, never from memory; when the last of all that were started for the
+ * request has been read, gather.run is called, with what was wrong in blob_err, whose field begins
+ * at the fragment: member of the message, for CommitOnce the one at `at`. */
+void blob_fetch(struct core *c, struct request *r, struct frag *f, size_t at);
 
 /* --- batch.c --- */
 void batch_start(struct core *c, struct table *t);

@@ -279,7 +279,7 @@ enum status txn_seal(struct core *c, struct txn *x, struct frag **winners, size_
 		     struct err *err)
 {
 	(void)c;
-	size_t files = 0;
+	size_t files = 0, spent = 0;
 	x->winners = winners;
 	x->n_winners = n;
 	enum status st = merge_deletes(x, &x->n_merged, err);
@@ -300,7 +300,16 @@ enum status txn_seal(struct core *c, struct txn *x, struct frag **winners, size_
 			x->schema_ids[x->n_files++] = f->schema_ids[k];
 		}
 		x->rows_updated += f->rows_updated;
+		spent += f->n_spent;
 	}
+	x->spent = arena_calloc(&x->arena, spent ? spent : 1, sizeof *x->spent);
+	if (!x->spent)
+		return err_set(err, ST_TOO_LARGE, "", "the transaction exceeds the memory limit");
+	x->n_spent = 0;
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k < winners[i]->n_spent; k++)
+			x->spent[x->n_spent++] = winners[i]->spent[k];
+	x->n_spent = frag_once(x->spent, x->n_spent);
 	/* Nothing but a pure deletion may leave its rows dead: anything that brings files may have
 	 * written the rows again. */
 	bool pure = x->row.kind == RPC_KIND_DELETE && x->n_files == 0;

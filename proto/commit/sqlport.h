@@ -148,7 +148,7 @@ struct batch_row {
  *              row's location and batch_no, last_seq, next_row_id), transactions final (state,
  *              batch_no, now), batch row; `objects` leave the ledger, other ledger rows of the
  *              batch id are queued; staged paths of COMMITTED transactions go, of the others are
- *              queued; expired metadata paths that are free are queued. n_txns = 0 is a REST commit.
+ *              queued; then garbage paths that are free are queued. n_txns = 0 is a REST commit.
  * UNLEDGER     a batch row with the id -> REFUSED; else ledger rows of the batch id with epoch <=
  *              the one given are queued.
  * TABLE_CREATE first that holds: NO_NAMESPACE; batch row with this id -> EXISTS with the head as it
@@ -279,9 +279,10 @@ struct sql_publish {
 	/* Staged data files of transactions that end here without committing go to the delete
 	 * queue; those of committed ones leave `object`. SQL knows which from txn_states and
 	 * owners. */
-	/* Metadata files that left the log and may be deleted by the table's own property. */
-	const struct strv *expired_metadata;
-	size_t n_expired_metadata;
+	/* Metadata files that left the log and may be deleted by the table's own property; files of
+	 * committed transactions whose content was taken at Stage, which no snapshot names. */
+	const struct strv *garbage;
+	size_t n_garbage;
 };
 
 struct sql_unledger {

@@ -11,7 +11,7 @@ enum status pg_batch_check(const struct sql_effect *fx, struct err *err)
 	if (st == ST_OK)
 		st = pg_txn_check_paths(p->objects, p->n_objects, err);
 	if (st == ST_OK)
-		st = pg_txn_check_paths(p->expired_metadata, p->n_expired_metadata, err);
+		st = pg_txn_check_paths(p->garbage, p->n_garbage, err);
 	return st;
 }
 
@@ -54,7 +54,7 @@ void pg_batch_args(const struct sql_effect *fx, struct pgargs *a)
 	pgargs_i64(a, p->last_seq);
 	pgargs_i64(a, p->next_row_id);
 	pgargs_texts(a, p->objects, p->n_objects);
-	pgargs_texts(a, p->expired_metadata, p->n_expired_metadata);
+	pgargs_texts(a, p->garbage, p->n_garbage);
 }
 
 bool pg_batch_result(const struct sql_effect *fx, const struct pgres *res, struct arena *arena,

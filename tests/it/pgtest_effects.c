@@ -255,8 +255,8 @@ static void publish(struct pgtest *t, struct admin *a)
 	p.objects = objects;
 	p.n_objects = 2;
 	struct strv gone[1] = {STRV("/w/t2/v0.json")};
-	p.expired_metadata = gone;
-	p.n_expired_metadata = 1;
+	p.garbage = gone;
+	p.n_garbage = 1;
 	e = (struct sql_effect){.kind = SQL_PUBLISH, .u.publish = &p};
 	pgtest_run(t, &e, &r);
 	EXPECT(r.r.verdict == SQL_APPLIED && r.r.err.st == ST_OK);

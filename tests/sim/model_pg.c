@@ -362,9 +362,9 @@ static void do_publish(struct world *w, const struct sql_publish *p, struct sql_
 				rows_obj_remove(w, &w->pg.objs[k]);
 	}
 	batch_add(w, &p->row);
-	for (size_t i = 0; i < p->n_expired_metadata; i++)
-		if (!pg_obj(w, p->expired_metadata[i]))
-			rows_obj_add(w, (struct m_obj){.path = p->expired_metadata[i],
+	for (size_t i = 0; i < p->n_garbage; i++)
+		if (!pg_obj(w, p->garbage[i]))
+			rows_obj_add(w, (struct m_obj){.path = p->garbage[i],
 						  .table = p->row.table,
 						  .state = OBJ_QUEUED});
 	r->verdict = SQL_APPLIED;

@@ -176,7 +176,7 @@ void rows_copy_effect(struct world *w, struct sql_effect *e)
 		*p = *e->u.publish;
 		copy_batch(w, &p->row);
 		p->objects = copy_paths(w, p->objects, p->n_objects);
-		p->expired_metadata = copy_paths(w, p->expired_metadata, p->n_expired_metadata);
+		p->garbage = copy_paths(w, p->garbage, p->n_garbage);
 		e->u.publish = p;
 		return;
 	}

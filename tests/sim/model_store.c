@@ -86,9 +86,9 @@ struct mview *store_view(struct world *w, const struct manifest_file *row, const
 static void decode(const struct read_effect *r, const struct object *o, struct read_result *res)
 {
 	struct bytes data = o->data;
-	if (r->as == READ_VECTOR) {
+	if (read_is_range(r)) {
 		if (r->offset < 0 || r->length < 0 || r->offset + r->length > (int64_t)data.n) {
-			err_set(&res->err, ST_CORRUPT, "content_offset", "beyond the file");
+			err_set(&res->err, ST_CORRUPT, "range", "beyond the file");
 			return;
 		}
 		data = (struct bytes){data.p + r->offset, (size_t)r->length};

@@ -524,6 +524,12 @@ void oracle_published(struct world *w, const struct batch_row *row)
 			world_fail(w, "a transaction that nobody began was decided");
 		if (in->decided++)
 			world_fail(w, "a transaction was decided twice");
+		/* What was taken from it is stored: nobody needs the file, and somebody removes it. */
+		const struct m_obj *spent = in->spent.p ? pg_obj(w, in->spent) : NULL;
+		if (in->spent.p && (!spent || spent->state != OBJ_QUEUED))
+			world_fail(w, "a spent file is not queued: %.*s", STRV_ARG(in->spent));
+		if (in->hopeless)
+			world_fail(w, "a transaction without its vectors was decided");
 		if (out[i]->state != state_of(row->txn_states[i]) ||
 		    !uuid_eq(out[i]->txn_id, row->txns[i].u))
 			world_fail(w, "outcome and state of a batch row differ");

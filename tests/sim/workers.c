@@ -74,6 +74,30 @@ static void add_delete(struct world *w, struct job *j, const struct scan_file *f
 	in->deletes[in->n_deletes++] = (struct intent_delete){.path = f->path, .positions = fresh};
 }
 
+/* Puts the vectors into one file and refers to them by their places. */
+static void into_file(struct world *w, struct job *j, struct strv location)
+{
+	struct rpc_fragment *f = &j->frags[0];
+	struct buf b;
+	buf_init(&b, (size_t)1 << 20);
+	j->in->spent = world_printf(w, "%.*s/data/v-%06d.puffin", STRV_ARG(location),
+				    w->actors->files++);
+	buf_puts(&b, "PFA1");
+	for (size_t i = 0; i < f->n_deletes; i++) {
+		struct rpc_blob_ref *ref = world_alloc(w, sizeof *ref);
+		*ref = (struct rpc_blob_ref){j->in->spent, (int64_t)b.n,
+					     (int64_t)f->deletes[i].vector.n};
+		buf_put(&b, f->deletes[i].vector.p, f->deletes[i].vector.n);
+		f->deletes[i].vector = (struct bytes){NULL, 0};
+		f->deletes[i].blob = ref;
+	}
+	if (!w->calm && world_chance(w, 30))
+		j->in->sabotaged = j->in->hopeless = true;
+	else
+		store_put(w, j->in->spent, world_copy(w, buf_bytes(&b)), (int64_t)b.n);
+	buf_fini(&b);
+}
+
 /* The snapshot that the worker has read, and rows of it to delete. false: there is nothing. */
 static bool plan_deletes(struct world *w, struct job *j, struct metadata *m)
 {
@@ -95,6 +119,8 @@ static bool plan_deletes(struct world *w, struct job *j, struct metadata *m)
 		int at = world_below(w, range < (int)scan->n ? range : (int)scan->n);
 		add_delete(w, j, &scan->files[at], &j->frags[0]);
 	}
+	if (world_chance(w, 300))
+		into_file(w, j, metadata_location(m));
 	return true;
 }
 

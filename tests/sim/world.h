@@ -268,6 +268,8 @@ struct intent {
 	size_t n_deletes;
 	int64_t final_at; /* told final */
 	bool sabotaged; /* a file is missing, has another size, or a path is somebody else's */
+	struct strv spent; /* file that holds its vectors; p NULL: they stand in the message */
+	bool hopeless;  /* that file is missing */
 	int decided;    /* batches that held it */
 	/* Told outcome. */
 	bool final;

@@ -186,16 +186,8 @@ END_TEST
 
 START_TEST(not_yet)
 {
-	struct rpc_blob_ref range = {ct_path(t, "w.puffin"), 4, 50};
 	struct rpc_delete_file deletes = {.path = ct_path(t, "pd")};
 	struct rpc_manifest_ref manifest = {.path = ct_path(t, "m.avro")};
-	vectors[1].blob = &range;
-	refused(ST_BAD_REQUEST, "deletes[1].blob"); /* bytes and a range */
-	vectors[1].vector = (struct bytes){0};
-	refused(ST_UNSUPPORTED, "deletes[1].blob");
-	vectors[1].blob = NULL;
-	refused(ST_DV_CORRUPT, "deletes[1].vector.length"); /* neither */
-	vectors[1].vector = blob("7");
 	in.delete_files = &deletes;
 	in.n_delete_files = 1;
 	refused(ST_UNSUPPORTED, "delete_files");
@@ -265,6 +257,92 @@ static struct fragment_row row_of(const struct frag *f)
 				     .digest = f->digest,
 				     .payload = f->payload};
 }
+
+/* Two vectors of one fragment in one file that the worker wrote. */
+START_TEST(ranges)
+{
+	struct rpc_blob_ref range[2] = {{ct_path(t, "w.puffin"), 4, 50},
+					{ct_path(t, "w.puffin"), 54, 40}};
+	struct err err = {0};
+	for (int i = 0; i < 2; i++) {
+		vectors[i].blob = &range[i];
+		vectors[i].vector = (struct bytes){0};
+	}
+	struct frag *f = decoded(), *again = NULL;
+	ck_assert_uint_eq(f->n_blobs, 2);
+	ck_assert(f->blobs[1].at == 1 && f->blobs[1].offset == 54 && f->blobs[1].length == 40);
+	ck_assert(!f->deletes[0].positions && !f->deletes[1].positions);
+	ck_assert_int_eq(f->positions, 6);
+	ck_assert_uint_eq(f->n_spent, 1);
+	ck_assert(strv_eq(f->spent[0], ct_path(t, "w.puffin")));
+	/* What the ranges are found to hold. */
+	for (int i = 0; i < 2; i++)
+		UNIT_OK(frag_positions(&x, bitmap64_clone(ct_set(t, i ? "7" : "4-8")),
+				       f->blobs[i].cardinality, "blob", &f->deletes[i], &err),
+			&err);
+	ck_assert_int_eq(subtract(f, &err), CACHE_HAVE);
+	positions_are(&f->deletes[0], "6-8");
+	ck_assert(frag_pack(&x, f));
+	/* The row tells apart what two readings of one message have found. */
+	ck_assert(digest_eq(&f->digest, &in.digest) && !digest_eq(&f->stored, &f->digest));
+	struct frag *other = decoded();
+	for (int i = 0; i < 2; i++)
+		UNIT_OK(frag_positions(&x, bitmap64_clone(ct_set(t, i ? "9" : "4-8")),
+				       f->blobs[i].cardinality, "blob", &other->deletes[i], &err),
+			&err);
+	ck_assert_int_eq(subtract(other, &err), CACHE_HAVE);
+	ck_assert(frag_pack(&x, other));
+	ck_assert(!digest_eq(&f->stored, &other->stored));
+	/* From the row alone. */
+	struct fragment_row row = row_of(f);
+	UNIT_OK(frag_unpack(&x, &row, &again, &err), &err);
+	positions_are(&again->deletes[0], "6-8");
+	positions_are(&again->deletes[1], "7");
+	ck_assert_int_eq(again->positions, 6);
+	ck_assert_uint_eq(again->n_spent, 1);
+	ck_assert(strv_eq(again->spent[0], ct_path(t, "w.puffin")));
+	ck_assert(digest_eq(&again->digest, &in.digest));
+}
+END_TEST
+
+START_TEST(ranges_refused)
+{
+	struct rpc_blob_ref range = {ct_path(t, "w.puffin"), 4, 50};
+	struct plan_delete d = {0};
+	struct err err = {0};
+	vectors[1].blob = &range;
+	refused(ST_BAD_REQUEST, "deletes[1].blob"); /* bytes and a range */
+	vectors[1].vector = (struct bytes){0};
+	(void)decoded();
+	range.offset = -1;
+	refused(ST_BAD_REQUEST, "deletes[1].blob.offset");
+	range.offset = 4;
+	range.length = 0;
+	refused(ST_BAD_REQUEST, "deletes[1].blob.length");
+	range.length = INT64_MAX;
+	refused(ST_BAD_REQUEST, "deletes[1].blob.length");
+	range.length = (1 << 20) + 1; /* more than a transaction may hold */
+	refused(ST_TOO_LARGE, "deletes[1].blob.length");
+	range.length = 50;
+	range.path = STRV("file:///elsewhere/w.puffin");
+	refused(ST_PATH_OUTSIDE, "deletes[1].blob.path");
+	range.path = ct_path(t, "../../w.puffin");
+	refused(ST_PATH_OUTSIDE, "deletes[1].blob.path");
+	range.path = STRV("");
+	refused(ST_BAD_REQUEST, "deletes[1].blob.path");
+	range.path = files[0].path;
+	refused(ST_DUPLICATE_PATH, "deletes.blob.path");
+	vectors[1].blob = NULL;
+	refused(ST_DV_CORRUPT, "deletes[1].vector.length"); /* neither */
+	/* What the range is found to hold. */
+	UNIT_STATUS(frag_positions(&x, bitmap64_clone(ct_set(t, "1-3")), 4, "blob", &d, &err),
+		    ST_DV_CORRUPT);
+	ck_assert_str_eq(err.field, "cardinality");
+	UNIT_STATUS(frag_positions(&x, bitmap64_new(), 0, "blob", &d, &err), ST_BAD_REQUEST);
+	ck_assert_str_eq(err.field, "blob");
+	ck_assert(!d.positions);
+}
+END_TEST
 
 /* What is stored gives back what will be judged, whatever is stated in the message. */
 START_TEST(stored)
@@ -564,6 +642,8 @@ static Suite *suite(void)
 	tcase_add_test(c, decoding);
 	tcase_add_test(c, refusals);
 	tcase_add_test(c, not_yet);
+	tcase_add_test(c, ranges);
+	tcase_add_test(c, ranges_refused);
 	tcase_add_test(c, subtracting);
 	tcase_add_test(c, stored);
 	tcase_add_test(c, stored_damaged);
