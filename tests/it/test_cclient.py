@@ -14,7 +14,8 @@ import pytest
 from pyroaring import BitMap
 
 import frazil
-from frazil import codec, wire
+from frazil import codec, dv, wire
+from support import messages
 from support.daemon import binary
 from support.lab import Lab
 
@@ -67,6 +68,26 @@ def test_append_then_delete(lab, daemon, transport):
     table.deleted(f["path"], [0, 3, 7])
     again = worker(address, "-", "status", gone["transaction"])
     assert (again["state"], again["snapshot"], again["deleted"]) == ("COMMITTED", gone["snapshot"], "3")
+
+
+def test_report(lab, daemon, tmp_path):
+    """The messages of tasks of engines, each a file of JSON."""
+    table = lab.table("c_report")
+    f, = table.files(6)
+    g, = table.files(3)
+    said = []
+    for i, file in enumerate((f, g)):
+        said.append(tmp_path / ("m%d.json" % i))
+        said[-1].write_text(messages.data("VELOX", file, table.metadata()))
+    got = worker(daemon.rpc, table.name, "report", "-", "velox", *said)
+    assert (got["state"], got["inserted"]) == ("COMMITTED", "9")
+    table.added(f, g)
+    said[0].write_text(messages.vector(f["path"], dv.encode([0, 5]), 2))
+    got = worker(daemon.rpc, table.name, "report", table.head(), "trino", said[0])
+    assert (got["deleted"], got["lost"]) == ("2", f["path"] + " 2")
+    table.deleted(f["path"], [0, 5])
+    error = worker(daemon.rpc, table.name, "report", table.head(), "velox", said[0], code=1)
+    assert "BAD_REQUEST" in error and "messages[0].partitionSpecJson" in error
 
 
 def test_typed_errors(lab, daemon):

@@ -2,6 +2,13 @@
 
 import base64
 import json
+import os
+import uuid
+import zlib
+
+import pyroaring
+
+from support.foreign import local
 
 
 def _counts(record, name):
@@ -81,3 +88,28 @@ def puffin(dialect, data_file, path, size, offset, length, count, spec_id=0, **m
         if dialect == "PRESTO":
             m["partitionDataJson"] = None
     return json.dumps({**m, **more})
+
+
+def framed(bitmap):
+    """A vector of one 32-bit bitmap, framed by hand and serialized by another implementation."""
+    body = b"\xd1\xd3\x39\x64" + (1).to_bytes(8, "little") + bytes(4) + bitmap.serialize()
+    return len(body).to_bytes(4, "big") + body + zlib.crc32(body).to_bytes(4, "big")
+
+
+def write_puffin(folder, deleted, fields=(2147483645,), **properties):
+    """A Puffin file as an engine's sink leaves it, {data file: positions}: {data file: its part of puffin()}."""
+    path = "%s/dv-%s.puffin" % (folder, uuid.uuid4())
+    out, blobs, found = b"PFA1", [], {}
+    for data_file, positions in deleted.items():
+        blob = framed(pyroaring.BitMap(positions))
+        blobs.append({"type": "deletion-vector-v1", "fields": list(fields), "snapshot-id": -1, "sequence-number": -1,
+                      "offset": len(out), "length": len(blob), "properties": {
+                          "referenced-data-file": data_file, "cardinality": str(len(set(positions))), **properties}})
+        found[data_file] = {"offset": len(out), "length": len(blob), "count": len(set(positions))}
+        out += blob
+    footer = json.dumps({"blobs": blobs, "properties": {}}).encode()
+    out += b"PFA1" + footer + len(footer).to_bytes(4, "little") + bytes(4) + b"PFA1"
+    with open(local(path), "wb") as f:
+        f.write(out)
+        os.fsync(f.fileno())
+    return {d: {"path": path, "size": len(out), **at} for d, at in found.items()}

@@ -1,13 +1,16 @@
-/* A small worker: appends a Parquet file that exists, deletes rows by position, tells a state.
+/* A small worker: appends a Parquet file that exists, deletes rows by position, commits what tasks
+ * of an engine reported, tells a state.
  *
  *   cc worker.c $(pkg-config --cflags --libs libfrazil) -o worker
  *   worker [-p] ADDRESS NAMESPACE.TABLE append FILE ROWS [SPEC-ID]
  *   worker [-p] ADDRESS NAMESPACE.TABLE delete SNAPSHOT DATA-FILE POSITION...
+ *   worker [-p] ADDRESS NAMESPACE.TABLE report SNAPSHOT|- DIALECT MESSAGE-FILE...
  *   worker ADDRESS - status TRANSACTION
  *
  * FILE is a path of this machine below the table's location; DATA-FILE a location as in the table's
- * metadata. -p waits for a line on stdin before it commits: the place to stop the server, and see
- * that nothing is lost. Prints "member value" lines. */
+ * metadata. A MESSAGE-FILE holds one commit message as JSON; SNAPSHOT is what the engine read, "-"
+ * when nothing is deleted. -p waits for a line on stdin before it commits: the place to stop the
+ * server, and see that nothing is lost. Prints "member value" lines. */
 #include <frazil.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -108,6 +111,73 @@ static int delete_rows(struct fz_txn *txn, char **args, int n, int pause_first)
 	return code;
 }
 
+/* The whole file, ended with NUL; NULL when it cannot be read. */
+static char *read_file(const char *path, size_t *ret_size)
+{
+	FILE *f = fopen(path, "rb");
+	long size = -1;
+	char *text = NULL;
+	if (f && fseek(f, 0, SEEK_END) == 0)
+		size = ftell(f);
+	if (size >= 0 && fseek(f, 0, SEEK_SET) == 0)
+		text = malloc((size_t)size + 1);
+	if (text && fread(text, 1, (size_t)size, f) != (size_t)size) {
+		free(text);
+		text = NULL;
+	}
+	if (text)
+		text[size] = 0;
+	if (f)
+		fclose(f);
+	*ret_size = (size_t)size;
+	return text;
+}
+
+static int dialect_of(const char *name, enum fz_dialect *ret_d)
+{
+	static const char *const names[] = {"velox", "presto", "trino", "iceberg"};
+	for (int i = 0; i < 4; i++)
+		if (strcmp(name, names[i]) == 0) {
+			*ret_d = (enum fz_dialect)i;
+			return 1;
+		}
+	fprintf(stderr, "report: %s is none of velox, presto, trino, iceberg\n", name);
+	return 0;
+}
+
+static int report(struct fz_txn *txn, char **args, int n, int pause_first)
+{
+	struct fz_error err;
+	enum fz_dialect dialect;
+	size_t count = (size_t)(n - 1);
+	int code = 2;
+	if (!dialect_of(args[0], &dialect))
+		return 2;
+	struct fz_task_message *messages = calloc(count, sizeof *messages);
+	char **texts = calloc(count, sizeof *texts);
+	for (size_t i = 0; messages && texts && i < count; i++) {
+		texts[i] = read_file(args[i + 1], &messages[i].json_size);
+		messages[i].json = texts[i];
+		messages[i].dialect = dialect;
+		if (!texts[i]) {
+			fprintf(stderr, "report: %s cannot be read\n", args[i + 1]);
+			goto out;
+		}
+	}
+	if (messages && texts) {
+		struct fz_fragment fragment = {
+			.fragment_id = "0", .messages = messages, .n_messages = count};
+		code = fz_begin(txn, NULL, &err) == FZ_OK ? run(txn, &fragment, pause_first)
+							  : fail(&err, "begin");
+	}
+out:
+	for (size_t i = 0; texts && i < count; i++)
+		free(texts[i]);
+	free(texts);
+	free(messages);
+	return code;
+}
+
 static int tell(struct fz_client *client, const char *text)
 {
 	struct fz_error err;
@@ -147,9 +217,12 @@ static int work(struct fz_client *client, char **args, int n, int pause_first)
 	struct fz_begin begin = {.namespace_levels = levels};
 	begin.n_levels = split(args[0], levels, &table);
 	begin.table = table;
-	int deletes = strcmp(args[1], "delete") == 0;
-	if (deletes) {
+	int deletes = strcmp(args[1], "delete") == 0, reports = strcmp(args[1], "report") == 0;
+	if (reports)
+		begin.kind = FZ_ROW_DELTA;
+	if (deletes)
 		begin.kind = FZ_DELETE;
+	if (deletes || (reports && strcmp(args[2], "-") != 0)) {
 		begin.has_read_snapshot = true;
 		begin.read_snapshot_id = strtoll(args[2], NULL, 10);
 	}
@@ -162,7 +235,9 @@ static int work(struct fz_client *client, char **args, int n, int pause_first)
 	fflush(stdout);
 	if (deletes && n > 4)
 		code = delete_rows(txn, args + 3, n - 3, pause_first);
-	else if (!deletes)
+	else if (reports && n > 4)
+		code = report(txn, args + 3, n - 3, pause_first);
+	else if (!deletes && !reports)
 		code = append_file(txn, args + 2, n - 2, pause_first);
 	fz_txn_free(txn);
 	return code;
@@ -175,7 +250,8 @@ int main(int argc, char **argv)
 	char **args = argv + 1 + pause_first;
 	int n = argc - 1 - pause_first;
 	if (n < 4) {
-		fprintf(stderr, "usage: worker [-p] ADDRESS TABLE append|delete|status ...\n");
+		fprintf(stderr,
+			"usage: worker [-p] ADDRESS TABLE append|delete|report|status ...\n");
 		return 2;
 	}
 	struct fz_options options = {.address = args[0], .client_name = "example-worker"};
