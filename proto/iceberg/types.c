@@ -144,7 +144,7 @@ enum status type_parse_text(struct strv text, enum status bad, struct arena *a,
 	}
 	if (!ok && bracketed(text, "fixed", '[', ']', &inner)) {
 		t.kind = TYPE_FIXED;
-		ok = small_number(inner, INT32_MAX, &t.length);
+		ok = small_number(inner, INT32_MAX, &t.length) && t.length > 0;
 	} else if (!ok && bracketed(text, "decimal", '(', ')', &inner)) {
 		t.kind = TYPE_DECIMAL;
 		ok = parse_decimal(inner, &t);

@@ -68,6 +68,7 @@ START_TEST(refused_texts)
 					   "fixed",
 					   "fixed[]",
 					   "fixed[-1]",
+					   "fixed[0]",
 					   "fixed[2147483648]",
 					   "fixed(3)",
 					   "decimal",
