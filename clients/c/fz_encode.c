@@ -326,8 +326,10 @@ static void put_fragment(struct fz_encode *e, avro_value_t *rec, const struct fz
 	}
 	for (size_t i = 0; i < f->n_deletes && append(e, &list[DELETES], &item); i++)
 		fits &= add_i64(t.deleted, put_delete(e, &item, &f->deletes[i]), &t.deleted);
-	for (size_t i = 0; i < f->n_delete_files && append(e, &list[DELETE_FILES], &item); i++)
+	for (size_t i = 0; i < f->n_delete_files && append(e, &list[DELETE_FILES], &item); i++) {
 		put_delete_file(e, &item, &f->delete_files[i]);
+		fits &= add_i64(t.deleted, f->delete_files[i].record_count, &t.deleted);
+	}
 	for (size_t i = 0; i < f->n_messages && append(e, &list[MESSAGES], &item); i++)
 		put_task_message(e, &item, &f->messages[i]);
 	for (size_t i = 0; i < f->n_manifests && append(e, &list[MANIFESTS], &item); i++) {

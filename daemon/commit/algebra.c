@@ -2,6 +2,7 @@
 #include "daemon/commit/mutant.h"
 
 #include "proto/iceberg/metadata.h"
+#include "proto/iceberg/partition.h"
 
 struct located algebra_locate(struct mview *const *views, size_t n, struct strv path)
 {
@@ -14,7 +15,7 @@ struct located algebra_locate(struct mview *const *views, size_t n, struct strv 
 		if (views[i]->m->content == MANIFEST_DATA) {
 			l.data_view = views[i];
 			l.data = e;
-		} else {
+		} else if (content_file_is_dv(&e->file)) {
 			l.dv_view = views[i];
 			l.dv = e;
 			l.n_dvs++;
@@ -40,29 +41,57 @@ static struct strv single_path(const struct content_file *f)
 	return (struct strv){NULL, 0};
 }
 
-enum status algebra_legacy(struct mview *const *views, size_t n, const struct manifest_entry *data,
-			   struct err *err)
+/* No field that splits the table: deletes under such a spec have no partition to be held to. */
+static bool unpartitioned(const struct partition_spec *spec)
+{
+	for (size_t i = 0; spec && i < spec->n; i++)
+		if (spec->fields[i].transform.kind != TRANSFORM_VOID)
+			return false;
+	return spec != NULL;
+}
+
+bool algebra_may_apply(const struct metadata *m, const struct manifest_entry *del,
+		       const struct manifest_entry *data)
+{
+	const struct content_file *f = &del->file;
+	if (del->status == ENTRY_DELETED || f->content == CONTENT_DATA || content_file_is_dv(f))
+		return false;
+	bool equality = f->content == CONTENT_EQUALITY_DELETES;
+	if (equality ? del->seq <= data->seq : del->seq < data->seq)
+		return false;
+	struct strv only = equality ? (struct strv){NULL, 0} : single_path(f);
+	if (only.p)
+		return strv_eq(only, data->file.path);
+	if (equality && unpartitioned(metadata_spec_by_id(m, f->spec_id)))
+		return true;
+	return f->spec_id == data->file.spec_id && tuple_eq(&f->partition, &data->file.partition);
+}
+
+struct strv algebra_tail(struct strv path, const char **ret_dots)
+{
+	size_t max = 74;
+	*ret_dots = path.n > max ? "..." : "";
+	return path.n > max ? strv_sub(path, path.n - max, path.n) : path;
+}
+
+enum status algebra_legacy(const struct metadata *m, struct mview *const *views, size_t n,
+			   const struct manifest_entry *data, bool vector, struct err *err)
 {
 	for (size_t i = 0; i < n; i++) {
-		if (!views[i]->n_legacy)
+		if (!views[i]->n_legacy && !views[i]->n_equality)
 			continue;
-		const struct manifest *m = views[i]->m;
-		for (size_t k = 0; k < m->n; k++) {
-			const struct manifest_entry *e = &m->entries[k];
-			if (e->status == ENTRY_DELETED || content_file_is_dv(&e->file) ||
-			    e->file.content != CONTENT_POSITION_DELETES || e->seq < data->seq)
+		for (size_t k = 0; k < views[i]->m->n; k++) {
+			const struct manifest_entry *e = &views[i]->m->entries[k];
+			if ((vector && e->file.content == CONTENT_POSITION_DELETES) ||
+			    !algebra_may_apply(m, e, data))
 				continue;
-			struct strv only = single_path(&e->file);
-			bool applies = only.p ? strv_eq(only, data->file.path)
-					      : e->file.spec_id == data->file.spec_id &&
-							tuple_eq(&e->file.partition,
-								 &data->file.partition);
-			if (!applies)
-				continue;
+			const char *dots, *more;
+			struct strv one = algebra_tail(e->file.path, &dots),
+				    two = algebra_tail(data->file.path, &more);
 			enum status st = err_set(err, ST_LEGACY_DELETES, "deletes.data_file",
-						 "position delete file %.*s may apply to this data file",
-						 STRV_ARG(e->file.path));
-			err_detail(err, "data file %.*s", STRV_ARG(data->file.path));
+						 "deletes in %s%.*s may apply to %s%.*s", dots,
+						 STRV_ARG(one), more, STRV_ARG(two));
+			err_detail(err, "delete file %.*s", STRV_ARG(e->file.path));
 			return st;
 		}
 	}
@@ -152,9 +181,7 @@ static bool all_dead(const struct plan *p, int ref, const struct plan_txn *t,
 	return !f->moved || bitmap64_common(f->moved, positions) == 0;
 }
 
-/* The highest sequence number that the read snapshot can have seen: its own, or, when it has been
- * expired, one below its child's. */
-static bool read_bound(const struct plan *p, int ref, const struct plan_txn *t, int64_t *ret_seq)
+bool algebra_read_bound(const struct plan *p, int ref, const struct plan_txn *t, int64_t *ret_seq)
 {
 	const struct snapshot *read = metadata_snapshot(p->base, t->read_snapshot);
 	if (read) {
@@ -176,7 +203,7 @@ static enum status same_file(const struct plan *p, int ref, const struct plan_tx
 {
 	const struct reflog *log = p->refs[ref].log;
 	int64_t bound;
-	if (read_bound(p, ref, t, &bound))
+	if (algebra_read_bound(p, ref, t, &bound))
 		return f->data->file_seq != SEQ_UNKNOWN && f->data->file_seq > bound ? ST_FILE_GONE
 										      : ST_OK;
 	return reflog_was_emptied(log, f->path) || !reflog_knows(log, t->read_snapshot)
@@ -224,7 +251,8 @@ static enum cache_answer check_one(struct plan *p, int ref, struct plan_txn *t,
 		       d->data_file);
 		return CACHE_HAVE;
 	}
-	if (algebra_legacy(r->views, r->list->l.n, f->data, &t->reject) != ST_OK)
+	if (algebra_legacy(p->base, r->views, r->list->l.n, f->data, f->dv != NULL, &t->reject) !=
+	    ST_OK)
 		return CACHE_HAVE;
 	uint64_t max;
 	if (bitmap64_max(d->positions, &max) && max >= (uint64_t)f->data->file.record_count) {

@@ -15,11 +15,22 @@ struct located {
 };
 struct located algebra_locate(struct mview *const *views, size_t n, struct strv path);
 
-/* ST_LEGACY_DELETES when a position delete file that is no vector may apply to the data file
- * (spec, "Scan Planning": sequence number, and scope by referenced file, path bounds or spec and
- * partition). */
-MUST_CHECK enum status algebra_legacy(struct mview *const *views, size_t n,
-				      const struct manifest_entry *data, struct err *err);
+/* Whether a live delete file that is no vector may apply to the data file (spec, "Scan Planning":
+ * sequence number, and scope by referenced file, equal path bounds or spec and partition; equality
+ * deletes under a spec without partition fields apply everywhere). m: the table's metadata. */
+bool algebra_may_apply(const struct metadata *m, const struct manifest_entry *del,
+		       const struct manifest_entry *data);
+/* ST_LEGACY_DELETES, naming both files, when such a delete file is among the views: a deletion could
+ * not be told from what it hides. vector: the data file has one, which replaces position delete
+ * files but not equality deletes (spec, "Deletion Vectors"). */
+MUST_CHECK enum status algebra_legacy(const struct metadata *m, struct mview *const *views,
+				      size_t n, const struct manifest_entry *data, bool vector,
+				      struct err *err);
+/* The highest sequence number that the transaction's read snapshot can have seen: its own, or, when
+ * it has been expired, one below its child's. false: nobody can tell any more. */
+bool algebra_read_bound(const struct plan *p, int ref, const struct plan_txn *t, int64_t *ret_seq);
+/* The end of a path, as much as two of them fit into a message; *ret_dots what to put before it. */
+struct strv algebra_tail(struct strv path, const char **ret_dots);
 
 /* The plan's state of a data file, NULL when no deletion has named it. */
 struct plan_file *algebra_file(const struct plan *p, int ref, struct strv path);

@@ -75,6 +75,10 @@ static bool fill(struct batch *b, size_t i, struct rpc_outcome *o)
 		deleted += t->deletes[k].deleted;
 	}
 	o->n_deletes = t->n_deletes;
+	/* Their positions are in the files: as many as the worker stated. */
+	for (size_t k = 0; k < t->n_delete_files; k++)
+		if (!add_i64(deleted, t->delete_files[k].file.record_count, &deleted))
+			deleted = INT64_MAX;
 	/* An update is one row written and one deleted; it counts once, as an update. */
 	o->rows_updated = x->rows_updated;
 	o->rows_inserted = rows > x->rows_updated ? rows - x->rows_updated : 0;

@@ -35,9 +35,6 @@ enum status begin_check(const struct table *t, const struct rpc_begin *m, struct
 			       ref ? "a tag" : "no branch of the table");
 	if (m->kind == RPC_KIND_APPEND)
 		return ST_OK;
-	if (metadata_format_version(t->meta) < 3 && m->kind == RPC_KIND_DELETE)
-		return err_set(err, ST_UNSUPPORTED, "kind",
-			       "deletion vectors need format version 3");
 	if (!m->has_read_snapshot_id)
 		return m->kind == RPC_KIND_ROW_DELTA && !ref
 			       ? ST_OK

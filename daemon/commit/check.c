@@ -106,21 +106,22 @@ static enum status check_value(const struct transform *t, const struct type *wro
 	return value_copy(a, &v, ret_v) ? ST_OK : full(err);
 }
 
-static enum status check_tuple(const struct metadata *m, const struct schema *s,
-			       const struct rpc_data_file *in, struct arena *a,
+/* s: the schema that the file was written with. */
+static enum status check_tuple(const struct metadata *m, const struct schema *s, int32_t spec_id,
+			       const struct rpc_partition_value *in, size_t n, struct arena *a,
 			       struct content_file *f, struct err *err)
 {
-	const struct partition_spec *spec = metadata_spec_by_id(m, in->spec_id);
+	const struct partition_spec *spec = metadata_spec_by_id(m, spec_id);
 	if (!spec)
 		return err_set(err, ST_SPEC_UNKNOWN, "spec_id",
-			       "partition spec %d is not in the table", in->spec_id);
+			       "partition spec %d is not in the table", spec_id);
 	for (size_t i = 0; i < spec->n; i++)
 		if (spec->fields[i].transform.kind == TRANSFORM_UNKNOWN)
 			return err_set(err, ST_UNSUPPORTED, "spec_id",
-				       "partition spec %d has an unknown transform", in->spec_id);
-	if (in->n_partition != spec->n)
+				       "partition spec %d has an unknown transform", spec_id);
+	if (n != spec->n)
 		return err_set(err, ST_TUPLE_MISMATCH, "partition",
-			       "%zu values for a spec of %zu fields", in->n_partition, spec->n);
+			       "%zu values for a spec of %zu fields", n, spec->n);
 	struct field *types, *written;
 	enum status st = partition_type(spec, metadata_schema(m), a, &types, err);
 	if (st == ST_OK)
@@ -132,7 +133,7 @@ static enum status check_tuple(const struct metadata *m, const struct schema *s,
 	if (!f->partition.v)
 		return full(err);
 	for (size_t i = 0; i < spec->n; i++) {
-		const struct rpc_partition_value *v = &in->partition[i];
+		const struct rpc_partition_value *v = &in[i];
 		if (v->field_id != spec->fields[i].field_id) {
 			st = err_set(err, ST_TUPLE_MISMATCH, "field_id",
 				     "the spec's field here is %d, not %d",
@@ -211,7 +212,7 @@ enum status check_data_file(const struct metadata *m, const struct rpc_data_file
 			       in->schema_id);
 	st = check_counts(m, in, err);
 	if (st == ST_OK)
-		st = check_tuple(m, s, in, a, &f, err);
+		st = check_tuple(m, s, in->spec_id, in->partition, in->n_partition, a, &f, err);
 	if (st == ST_OK)
 		st = colmetrics_check(s, in, a, &f, err);
 	if (st != ST_OK)
@@ -231,6 +232,51 @@ enum status check_data_file(const struct metadata *m, const struct rpc_data_file
 	if (in->n_split_offsets)
 		memcpy(f.split_offsets, in->split_offsets,
 		       in->n_split_offsets * sizeof *f.split_offsets);
+	*ret_f = f;
+	return ST_OK;
+}
+
+enum status check_delete_file(const struct metadata *m, const struct rpc_delete_file *in,
+			      struct arena *a, struct content_file *ret_f, struct err *err)
+{
+	struct content_file f = content_file_empty();
+	f.content = CONTENT_POSITION_DELETES;
+	f.spec_id = in->spec_id;
+	f.record_count = in->record_count;
+	f.file_size = in->file_size;
+	if (metadata_encryption_key_id(m).p)
+		return err_set(err, ST_ENCRYPTED, "", "the table is encrypted");
+	enum status st = check_path(m, in->path, err);
+	if (st != ST_OK)
+		return st;
+	if (!format_known(in->format))
+		return err_set(err, ST_UNSUPPORTED, "format", "must be PARQUET, ORC or AVRO");
+	if (in->record_count <= 0)
+		return err_set(err, ST_BAD_REQUEST, "record_count", "must be positive");
+	if (in->file_size <= 0)
+		return err_set(err, ST_BAD_REQUEST, "file_size", "must be positive");
+	const struct rpc_data_file metrics = {
+		.column_sizes = in->column_sizes,
+		.n_column_sizes = in->n_column_sizes,
+		.value_counts = in->value_counts,
+		.n_value_counts = in->n_value_counts,
+		.null_counts = in->null_counts,
+		.n_null_counts = in->n_null_counts,
+		.lower_bounds = in->lower_bounds,
+		.n_lower_bounds = in->n_lower_bounds,
+		.upper_bounds = in->upper_bounds,
+		.n_upper_bounds = in->n_upper_bounds,
+	};
+	st = check_tuple(m, metadata_schema(m), in->spec_id, in->partition, in->n_partition, a, &f,
+			 err);
+	if (st == ST_OK)
+		st = colmetrics_check(NULL, &metrics, a, &f, err);
+	if (st != ST_OK)
+		return st;
+	if (!arena_strv(a, in->path, &f.path) || !arena_strv(a, in->format, &f.format) ||
+	    (in->n_data_files == 1 &&
+	     !arena_strv(a, in->data_files[0], &f.referenced_data_file)))
+		return full(err);
 	*ret_f = f;
 	return ST_OK;
 }

@@ -19,9 +19,18 @@ static enum status invalid(const char *name, size_t i, int32_t field_id, const c
 	return st;
 }
 
-static bool is_lineage(int32_t id)
+/* NULL: there is no such column. */
+static const struct type *type_of(const struct schema *s, int32_t id)
 {
-	return id == FIELD_ID_ROW_ID || id == FIELD_ID_LAST_UPDATED_SEQ;
+	static const struct type type_long = {.kind = TYPE_LONG}, type_text = {.kind = TYPE_STRING};
+	if (!s)
+		return id == FIELD_ID_DELETE_FILE_PATH ? &type_text
+		       : id == FIELD_ID_DELETE_POS     ? &type_long
+						       : NULL;
+	const struct schema_node *node = schema_find(s, id);
+	if (node)
+		return node->type;
+	return id == FIELD_ID_ROW_ID || id == FIELD_ID_LAST_UPDATED_SEQ ? &type_long : NULL;
 }
 
 /* ---- counts ---- */
@@ -41,7 +50,7 @@ static enum status copy_metrics(const struct schema *s, const struct rpc_metric 
 	if (!v)
 		return full(err);
 	for (size_t i = 0; i < n; i++) {
-		if (!is_lineage(in[i].field_id) && !schema_find(s, in[i].field_id))
+		if (!type_of(s, in[i].field_id))
 			return invalid(name, i, in[i].field_id, "metric",
 				       "names no column of the schema", err);
 		if (in[i].value < 0)
@@ -130,16 +139,12 @@ static enum status copy_bounds(const struct schema *s, const struct rpc_bound *i
 			       const char *name, struct arena *a, struct bound **ret_v,
 			       size_t *ret_n, struct err *err)
 {
-	static const struct type type_long = {.kind = TYPE_LONG};
 	struct bound *v = arena_calloc(a, n ? n : 1, sizeof *v);
 	bool rises = true;
 	if (!v)
 		return full(err);
 	for (size_t i = 0; i < n; i++) {
-		const struct schema_node *node = schema_find(s, in[i].field_id);
-		const struct type *t = node                         ? node->type
-				       : is_lineage(in[i].field_id) ? &type_long
-								    : NULL;
+		const struct type *t = type_of(s, in[i].field_id);
 		const char *why = t ? fault_of(t, in[i].value) : "names no column of the schema";
 		if (why)
 			return invalid(name, i, in[i].field_id, "bound", why, err);
@@ -194,8 +199,7 @@ static bool orders_agree(struct bytes lower, struct bytes upper)
 
 static bool is_uuid(const struct schema *s, int32_t id)
 {
-	const struct schema_node *node = schema_find(s, id);
-	return node && node->type->kind == TYPE_UUID;
+	return type_of(s, id)->kind == TYPE_UUID;
 }
 
 /* Keeps the uuid bounds of `v` whose counterpart in `other` agrees; both lists rise. */
@@ -215,7 +219,6 @@ static size_t keep_agreed(const struct schema *s, struct bound *v, size_t n,
 
 static enum status check_pairs(const struct schema *s, struct content_file *f, struct err *err)
 {
-	static const struct type type_long = {.kind = TYPE_LONG};
 	size_t k = 0;
 	for (size_t i = 0; i < f->n_lower; i++) {
 		int32_t id = f->lower[i].field_id;
@@ -223,8 +226,7 @@ static enum status check_pairs(const struct schema *s, struct content_file *f, s
 			k++;
 		if (k == f->n_upper || f->upper[k].field_id != id)
 			continue;
-		const struct schema_node *node = schema_find(s, id);
-		const struct type *t = node ? node->type : &type_long;
+		const struct type *t = type_of(s, id);
 		if (t->kind != TYPE_UUID && is_inverted(t, f->lower[i].b, f->upper[k].b))
 			return invalid("lower_bounds", i, id, "bound", "lies above the upper one",
 				       err);

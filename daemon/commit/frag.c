@@ -8,6 +8,7 @@
 #include "daemon/commit/algebra.h"
 #include "daemon/commit/check.h"
 #include "daemon/commit/expand.h"
+#include "daemon/commit/posdel.h"
 #include "proto/dv/dv_blob.h"
 #include "proto/iceberg/metadata.h"
 #include "proto/rpc/msg.h"
@@ -66,6 +67,16 @@ struct frag *frag_find(const struct txn *x, struct strv id, int32_t attempt)
 	while (f && (f->attempt != attempt || !strv_eq(f->id, id)))
 		f = f->next;
 	return f;
+}
+
+const struct content_file *frag_object(const struct frag *f, size_t i)
+{
+	return i < f->n_files ? &f->files[i] : &f->delete_files[i - f->n_files].file;
+}
+
+size_t frag_n_objects(const struct frag *f)
+{
+	return f->n_files + f->n_delete_files;
 }
 
 void frag_keep(struct txn *x, struct frag *f)
@@ -136,10 +147,11 @@ static enum status decode_delete(const struct metadata *m, struct txn *x,
 
 static enum status no_path_twice(const struct frag *f, struct err *err)
 {
-	struct strv *v = base_calloc(f->n_files ? f->n_files : 1, sizeof *v);
-	for (size_t i = 0; i < f->n_files; i++)
-		v[i] = f->files[i].path;
-	ptrdiff_t at = frag_twice(v, f->n_files);
+	size_t n = frag_n_objects(f);
+	struct strv *v = base_calloc(n ? n : 1, sizeof *v);
+	for (size_t i = 0; i < n; i++)
+		v[i] = frag_object(f, i)->path;
+	ptrdiff_t at = frag_twice(v, n);
 	if (at >= 0)
 		err_set(err, ST_DUPLICATE_PATH, "data_files.path",
 			"the fragment brings this path twice: %.*s", STRV_ARG(v[at]));
@@ -185,25 +197,83 @@ static enum status decode_files(const struct metadata *m, struct txn *x,
 			return err_set(err, ST_BAD_REQUEST, "data_files", "row counts overflow");
 	}
 	f->n_files = in->n_data_files;
-	return no_path_twice(f, err);
+	return ST_OK;
 }
 
-static enum status kind_allows(const struct txn *x, const struct rpc_fragment *in, struct err *err)
+/* The names that a fragment tells; in the stored form the last of them is empty when it told none
+ * and they are all of the partition's. */
+static enum status decode_names(struct txn *x, const struct rpc_delete_file *in, bool stored,
+				struct plan_delete_file *d, struct err *err)
 {
-	if (x->row.kind == RPC_KIND_APPEND && in->n_deletes)
-		return err_set(err, ST_BAD_REQUEST, "deletes", "an append deletes nothing");
+	size_t n = in->n_data_files;
+	d->told = n > 0 && !(stored && in->data_files[n - 1].n == 0);
+	if (n && !d->told)
+		n--;
+	struct strv *names = arena_calloc(&x->arena, n ? n : 1, sizeof *names);
+	if (!names)
+		return full(err);
+	for (size_t i = 0; i < n; i++) {
+		if (in->data_files[i].n == 0)
+			return err_set(err, ST_BAD_REQUEST, "data_files", "a name is empty");
+		if (!arena_strv(&x->arena, in->data_files[i], &names[i]))
+			return full(err);
+	}
+	if (frag_twice(names, n) >= 0)
+		return err_set(err, ST_BAD_REQUEST, "data_files", "a data file is named twice");
+	d->names = names;
+	d->n_names = n;
+	return ST_OK;
+}
+
+static enum status decode_delete_files(const struct metadata *m, struct txn *x,
+				       const struct rpc_fragment *in, bool stored, struct frag *f,
+				       struct err *err)
+{
+	size_t n = in->n_delete_files;
+	f->delete_files = arena_calloc(&x->arena, n ? n : 1, sizeof *f->delete_files);
+	if (!f->delete_files)
+		return full(err);
+	for (size_t i = 0; i < n; i++) {
+		struct plan_delete_file *d = &f->delete_files[i];
+		enum status st = check_delete_file(m, &in->delete_files[i], &x->arena, &d->file, err);
+		if (st == ST_OK)
+			st = decode_names(x, &in->delete_files[i], stored, d, err);
+		if (st != ST_OK) {
+			if (stored)
+				err_prefix(err, "delete_files[%zu]", i);
+			else
+				expand_blame_delete_file(f->whole, i, err);
+			return st;
+		}
+		if (!stored && !add_i64(f->positions, d->file.record_count, &f->positions))
+			return err_set(err, ST_BAD_REQUEST, "delete_files", "row counts overflow");
+	}
+	f->n_delete_files = n;
+	return ST_OK;
+}
+
+static enum status kind_allows(const struct metadata *m, const struct txn *x,
+			       const struct rpc_fragment *in, struct err *err)
+{
+	int version = metadata_format_version(m);
+	if (x->row.kind == RPC_KIND_APPEND && (in->n_deletes || in->n_delete_files))
+		return err_set(err, ST_BAD_REQUEST, in->n_deletes ? "deletes" : "delete_files",
+			       "an append deletes nothing");
 	if (x->row.kind == RPC_KIND_DELETE && in->n_data_files)
 		return err_set(err, ST_BAD_REQUEST, "data_files", "a delete stages no data file");
-	if (in->n_deletes && x->format_version < 3)
+	if (in->n_deletes && version < 3)
 		return err_set(err, ST_UNSUPPORTED, "deletes",
 			       "deletion vectors need format version 3");
-	if (in->n_delete_files)
-		return err_set(err, ST_UNSUPPORTED, "delete_files",
-			       "files of position deletes are not taken yet");
+	if (in->n_delete_files && version >= 3)
+		return err_set(err, x->format_version < 3 ? ST_FORMAT_CHANGED : ST_UNSUPPORTED,
+			       "delete_files",
+			       "format version %d has deletion vectors in place of position "
+			       "delete files",
+			       version);
 	if (in->n_manifests)
 		return err_set(err, ST_UNSUPPORTED, "manifests",
 			       "finished manifests are not taken yet");
-	if (in->n_data_files == 0 && in->n_deletes == 0)
+	if (in->n_data_files == 0 && in->n_deletes == 0 && in->n_delete_files == 0)
 		return err_set(err, ST_BAD_REQUEST, "", "the fragment is empty");
 	if (in->fragment_id.n == 0 || in->fragment_id.n > 255)
 		return err_set(err, ST_BAD_REQUEST, "fragment_id", "must have 1 to 255 bytes");
@@ -223,7 +293,7 @@ enum status frag_decode(const struct metadata *m, struct txn *x, const struct rp
 	enum status st = expand_fragment(m, given, &x->arena, f->whole, err);
 	const struct rpc_fragment *in = &f->whole->all;
 	if (st == ST_OK)
-		st = kind_allows(x, in, err);
+		st = kind_allows(m, x, in, err);
 	if (st != ST_OK)
 		return st;
 	if (!arena_strv(&x->arena, in->fragment_id, &f->id))
@@ -252,6 +322,10 @@ enum status frag_decode(const struct metadata *m, struct txn *x, const struct rp
 	}
 	f->n_deletes = in->n_deletes;
 	st = no_target_twice(f, err);
+	if (st == ST_OK)
+		st = decode_delete_files(m, x, in, false, f, err);
+	if (st == ST_OK)
+		st = no_path_twice(f, err);
 	if (st == ST_OK)
 		st = blob_spend(x, f, err);
 	if (st == ST_OK)
@@ -338,7 +412,7 @@ static bool warn(struct txn *x, struct frag *f, const struct strange *s)
 enum cache_answer frag_subtract(struct core *c, struct txn *x, struct metadata *m, struct frag *f,
 				struct needs *needs, struct err *err)
 {
-	if (f->n_deletes == 0 || MUTANT("read-snapshot-ignored"))
+	if ((f->n_deletes == 0 && f->n_delete_files == 0) || MUTANT("read-snapshot-ignored"))
 		return CACHE_HAVE;
 	struct arena a;
 	arena_init(&a, c->conf.request_max_bytes);
@@ -348,7 +422,8 @@ enum cache_answer frag_subtract(struct core *c, struct txn *x, struct metadata *
 		load_views(c, m, x->row.read_snapshot, needs, &a, &views, &n, err);
 	bool waiting = ans == CACHE_WAIT;
 	struct strange strange = {0};
-	struct vec **olds = arena_calloc(&a, f->n_deletes, sizeof(struct vec *));
+	struct vec **olds =
+		arena_calloc(&a, f->n_deletes ? f->n_deletes : 1, sizeof(struct vec *));
 	if (ans == CACHE_HAVE && !olds) {
 		(void)full(err);
 		ans = CACHE_FAIL;
@@ -383,6 +458,11 @@ enum cache_answer frag_subtract(struct core *c, struct txn *x, struct metadata *
 		else
 			compare_spec(f, i, l.data->file.spec_id, &strange);
 	}
+	for (size_t i = 0; ans == CACHE_HAVE && i < f->n_delete_files; i++)
+		if (posdel_names(views, n, &x->arena, &f->delete_files[i], err) != ST_OK) {
+			expand_blame_delete_file(f->whole, i, err);
+			ans = CACHE_FAIL;
+		}
 	if (ans == CACHE_HAVE && waiting)
 		ans = CACHE_WAIT;
 	if (ans == CACHE_HAVE && strange.n && !warn(x, f, &strange)) {
@@ -425,8 +505,25 @@ bool frag_pack(struct txn *x, struct frag *f)
 		ok = dv_blob_encode(f->deletes[i].positions, &blobs, &err) == ST_OK &&
 		     arena_bytes(&x->arena, buf_bytes(&blobs), &dv[i].vector);
 	}
+	struct rpc_delete_file *df =
+		arena_calloc(&x->arena, in->n_delete_files ? in->n_delete_files : 1, sizeof *df);
+	ok = ok && df;
+	for (size_t i = 0; ok && i < in->n_delete_files; i++) {
+		const struct plan_delete_file *d = &f->delete_files[i];
+		df[i] = in->delete_files[i];
+		if (d->told)
+			continue;
+		/* Nobody needs the read snapshot's files again: all names, and an empty one. */
+		struct strv *names = arena_calloc(&x->arena, d->n_names + 1, sizeof *names);
+		ok = names != NULL;
+		for (size_t k = 0; ok && k < d->n_names; k++)
+			names[k] = d->names[k];
+		df[i].data_files = names;
+		df[i].n_data_files = d->n_names + 1;
+	}
 	if (ok) {
 		out.deletes = dv;
+		out.delete_files = df;
 		uint8_t stated[8];
 		buf_putc(&b, FRAG_VERSION);
 		put_u64be(stated, (uint64_t)f->positions);
@@ -486,7 +583,9 @@ enum status frag_unpack(struct txn *x, const struct fragment_row *row, struct fr
 				(struct frag_blob){.at = i, .path = in->deletes[i].blob->path};
 	}
 	f->n_deletes = in->n_deletes;
-	st = blob_spend(x, f, err);
+	st = decode_delete_files(x->table->meta, x, in, true, f, err);
+	if (st == ST_OK)
+		st = blob_spend(x, f, err);
 	if (st == ST_OK)
 		*ret_f = f;
 	return st;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "daemon/commit/lineage.h"
+#include "daemon/commit/posdel.h"
 #include "daemon/commit/tally.h"
 #include "proto/dv/dv_blob.h"
 #include "proto/dv/puffin.h"
@@ -140,7 +141,9 @@ static bool touches(const struct plan_lane *lane, const struct mview *v)
 	for (size_t i = 0; i < lane->n_changes; i++) {
 		if (v->m->content == MANIFEST_DATA && !lane->changes[i].drop)
 			continue;
-		if (mview_find_hash(v, lane->changes[i].file->path, lane->changes[i].file->hash))
+		const struct manifest_entry *e = mview_find_hash(
+			v, lane->changes[i].file->path, lane->changes[i].file->hash);
+		if (e && (v->m->content == MANIFEST_DATA || content_file_is_dv(&e->file)))
 			return true;
 	}
 	return false;
@@ -343,6 +346,32 @@ static enum status lane_vectors(struct lane_work *k, const struct plan_lane *lan
 	return n ? new_rows(k, MANIFEST_DELETES, v, likes, n, next, tally, err) : ST_OK;
 }
 
+/* Files of position deletes, as their workers described them; version 2 only. Like data files they
+ * inherit the snapshot's sequence number. */
+static enum status lane_delete_files(struct lane_work *k, const struct plan_lane *lane,
+				     struct next *next, struct tally *tally, struct err *err)
+{
+	struct arena *a = &k->w.out->arena;
+	size_t n = 0, most = lane->n_delete_files ? lane->n_delete_files : 1;
+	struct manifest_entry *all = arena_calloc(a, most, sizeof *all);
+	const struct manifest_entry **v = arena_calloc(a, most, sizeof(struct manifest_entry *));
+	if (!all || !v)
+		return full(err);
+	for (size_t i = 0; i < lane->n_txns; i++)
+		for (size_t j = 0; j < lane->txns[i]->n_delete_files; j++) {
+			all[n] = (struct manifest_entry){.status = ENTRY_ADDED,
+							 .snapshot_id = k->w.snapshot_id,
+							 .seq = SEQ_NONE,
+							 .file_seq = SEQ_NONE,
+							 .file = lane->txns[i]->delete_files[j].file};
+			v[n] = &all[n];
+			if (!tally_add(tally, &all[n].file))
+				return full(err);
+			n++;
+		}
+	return n ? new_rows(k, MANIFEST_DELETES, v, NULL, n, next, tally, err) : ST_OK;
+}
+
 /* Decodes what was just written, as any reader would: the next lane and the cache use that. */
 static enum status make_views(struct lane_work *k, struct next *next, struct err *err)
 {
@@ -458,7 +487,7 @@ enum status lane_encode(struct lane_work *k, int index, struct err *err)
 	k->w.seq = k->w.version >= 2 ? metadata_last_sequence_number(k->w.meta) + 1 + index : 0;
 	struct next next = {0};
 	/* Every old manifest, at most once; new ones: at most one per file or vector. */
-	size_t most = line->n + 1 + lane->n_files + lane->n_changes;
+	size_t most = line->n + 1 + lane->n_files + lane->n_changes + lane->n_delete_files;
 	next.v = arena_calloc(&out->arena, most ? most : 1, sizeof *next.v);
 	if (!next.v || !sort_changes(k, lane))
 		return full(err);
@@ -467,6 +496,8 @@ enum status lane_encode(struct lane_work *k, int index, struct err *err)
 		st = lane_data(k, lane, &next, &tally, err);
 	if (st == ST_OK)
 		st = lane_vectors(k, lane, &next, &tally, err);
+	if (st == ST_OK)
+		st = lane_delete_files(k, lane, &next, &tally, err);
 	struct manifest_file *rows = arena_calloc(&out->arena, next.n ? next.n : 1, sizeof *rows);
 	struct mview **views = arena_calloc(&out->arena, next.n ? next.n : 1, sizeof(struct mview *));
 	if (st == ST_OK && (!rows || !views))
@@ -516,7 +547,7 @@ enum status lane_encode(struct lane_work *k, int index, struct err *err)
 		(struct strv_pair){STRV("frazil.transactions"), strv_of(count)};
 	size_t n_more = lane->n_summary + 2;
 	/* Durable, so that whoever takes the table over knows which deletions were moves. */
-	if (moves(lane))
+	if (moves(lane) || posdel_moves(lane))
 		more[n_more++] = (struct strv_pair){STRV("frazil.rows-moved"), STRV("true")};
 	s->operation = tally_operation(&tally);
 	if (!tally_summary(&tally, line->head, more, n_more, &s->summary, &s->n_summary))

@@ -37,9 +37,9 @@ static struct strv key_of(const struct manifest *m, const struct manifest_entry 
 {
 	if (e->status == ENTRY_DELETED)
 		return (struct strv){NULL, 0};
-	if (m->content == MANIFEST_DATA)
+	if (m->content == MANIFEST_DATA || !content_file_is_dv(&e->file))
 		return e->file.path;
-	return content_file_is_dv(&e->file) ? e->file.referenced_data_file : (struct strv){NULL, 0};
+	return e->file.referenced_data_file;
 }
 
 struct mview *mview_new(struct manifest *own_m)
@@ -53,12 +53,11 @@ struct mview *mview_new(struct manifest *own_m)
 		if (e->status == ENTRY_DELETED)
 			continue;
 		v->n_live++;
-		if (key_of(own_m, e).p)
-			keyed++;
-		else if (e->file.content == CONTENT_POSITION_DELETES)
-			v->n_legacy++;
-		else if (e->file.content == CONTENT_EQUALITY_DELETES)
-			v->n_equality++;
+		keyed += key_of(own_m, e).p != NULL;
+		if (own_m->content == MANIFEST_DATA || content_file_is_dv(&e->file))
+			continue;
+		v->n_legacy += e->file.content == CONTENT_POSITION_DELETES;
+		v->n_equality += e->file.content == CONTENT_EQUALITY_DELETES;
 	}
 	v->n_slots = 8;
 	while (v->n_slots < keyed * 2)

@@ -19,8 +19,8 @@ struct mlist {
 	struct manifest_list l;
 };
 
-/* A decoded manifest and its paths: file_path in a data manifest, referenced_data_file of the
- * vectors in a delete manifest. Only live entries are in the hash. */
+/* A decoded manifest and its paths: referenced_data_file of vectors, file_path of everything else.
+ * Only live entries are in the hash. */
 struct mview {
 	int refs;
 	struct manifest *m;
@@ -51,7 +51,7 @@ MUST_CHECK enum status mview_read(struct bytes file, const struct manifest_file 
 struct mview *mview_new(struct manifest *own_m);
 struct mview *mview_ref(struct mview *v);
 void mview_unref(struct mview *own_v);
-/* The live entry that names this path, or NULL. */
+/* The live entry with this path, or the vector of the data file with this path; or NULL. */
 const struct manifest_entry *mview_find(const struct mview *v, struct strv path);
 /* The same for one path in many manifests: hash is mview_hash(path). */
 uint64_t mview_hash(struct strv path);

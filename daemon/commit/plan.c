@@ -2,6 +2,7 @@
 #include "daemon/commit/mutant.h"
 
 #include "daemon/commit/algebra.h"
+#include "daemon/commit/posdel.h"
 #include "proto/iceberg/metadata.h"
 #include "proto/iceberg/partition.h"
 #include "proto/rpc/rpc.h"
@@ -181,24 +182,23 @@ static enum status check_tuple(const struct content_file *f, const struct field 
 	return ST_OK;
 }
 
+/* Data files and delete files alike. A data file does not know the format version: staged before
+ * an upgrade, it gets its row ids like any other. */
 static enum status check_files(struct plan *p, const struct plan_txn *t,
 			       const struct plan_ref *r, const struct paths *batch,
 			       struct err *err)
 {
-	int version = metadata_format_version(p->base);
-	if (version != t->format_version)
-		return err_set(err, ST_FORMAT_CHANGED, "format-version",
-			       "the table went from version %d to %d since Begin",
-			       t->format_version, version);
 	const struct partition_spec *last = NULL;
 	struct field *types = NULL;
-	for (size_t i = 0; i < t->n_files; i++) {
-		const struct content_file *f = &t->files[i];
+	for (size_t i = 0; i < t->n_files + t->n_delete_files; i++) {
+		bool data = i < t->n_files;
+		const struct content_file *f =
+			data ? &t->files[i] : &t->delete_files[i - t->n_files].file;
 		const struct partition_spec *spec = metadata_spec_by_id(p->base, f->spec_id);
 		if (!spec)
 			return err_set(err, ST_SPEC_UNKNOWN, "data_files.spec_id",
 				       "partition spec %d is no longer in the table", f->spec_id);
-		if (!metadata_schema_by_id(p->base, t->schema_ids[i]))
+		if (data && !metadata_schema_by_id(p->base, t->schema_ids[i]))
 			return err_set(err, ST_SCHEMA_UNKNOWN, "data_files.schema_id",
 				       "schema %d is no longer in the table", t->schema_ids[i]);
 		enum status st = ST_OK;
@@ -213,12 +213,14 @@ static enum status check_files(struct plan *p, const struct plan_txn *t,
 			return err_set(err, ST_DUPLICATE_PATH, "data_files.path",
 				       "path is brought twice: %.*s", STRV_ARG(f->path));
 		uint64_t hash = mview_hash(f->path);
-		for (size_t k = 0; r->list && k < r->list->l.n; k++)
-			if (r->views[k]->m->content == MANIFEST_DATA &&
-			    mview_find_hash(r->views[k], f->path, hash))
+		for (size_t k = 0; r->list && k < r->list->l.n; k++) {
+			const struct manifest_entry *e =
+				mview_find_hash(r->views[k], f->path, hash);
+			if (e && strv_eq(e->file.path, f->path))
 				return err_set(err, ST_DUPLICATE_PATH, "data_files.path",
 					       "path is already in the table: %.*s",
 					       STRV_ARG(f->path));
+		}
 	}
 	return ST_OK;
 }
@@ -227,9 +229,14 @@ static enum status check_files(struct plan *p, const struct plan_txn *t,
 static enum status check_read(const struct plan *p, const struct plan_txn *t,
 			      const struct plan_ref *r, struct err *err)
 {
-	if (t->n_deletes == 0)
+	int version = metadata_format_version(p->base);
+	if (t->n_deletes == 0 && t->n_delete_files == 0)
 		return ST_OK;
-	if (metadata_format_version(p->base) < 3)
+	if (t->n_delete_files && version >= 3)
+		return err_set(err, ST_FORMAT_CHANGED, "delete_files",
+			       "the table went to version %d, which takes no position delete files",
+			       version);
+	if (t->n_deletes && version < 3)
 		return err_set(err, ST_UNSUPPORTED, "deletes",
 			       "deletion vectors need format version 3");
 	int64_t head = r->head ? r->head->snapshot_id : SNAPSHOT_NONE;
@@ -315,12 +322,18 @@ static enum cache_answer decide(struct plan *p, const struct plan_in *in, struct
 		return CACHE_FAIL;
 	}
 	enum cache_answer ans = algebra_apply(p, ref, t, false, c, needs, err);
+	if (ans == CACHE_HAVE && t->reject.st == ST_OK && !posdel_apply(p, ref, t)) {
+		err_set(err, ST_LIMIT, "", "the plan's memory limit is reached");
+		ans = CACHE_FAIL;
+	}
 	if (ans != CACHE_HAVE || t->reject.st != ST_OK)
 		return ans;
 	t->state = TXN_DB_COMMITTED;
 	for (size_t i = 0; i < t->n_files; i++)
 		paths_add(batch, t->files[i].path);
-	bool changes = t->n_files > 0;
+	for (size_t i = 0; i < t->n_delete_files; i++)
+		paths_add(batch, t->delete_files[i].file.path);
+	bool changes = t->n_files > 0 || t->n_delete_files > 0;
 	for (size_t i = 0; i < t->n_deletes; i++)
 		changes |= t->deletes[i].deleted > 0;
 	if (!changes)
@@ -336,6 +349,7 @@ static enum cache_answer decide(struct plan *p, const struct plan_in *in, struct
 	}
 	lane->txns[lane->n_txns++] = t;
 	lane->n_files += t->n_files;
+	lane->n_delete_files += t->n_delete_files;
 	t->lane = index;
 	mark_files(p, ref, t, index);
 	return CACHE_HAVE;
@@ -379,7 +393,7 @@ static enum cache_answer decide_all(struct plan *p, const struct plan_in *in, si
 {
 	size_t n_paths = 0;
 	for (size_t i = 0; i < n; i++)
-		n_paths += in->txns[i].n_files;
+		n_paths += in->txns[i].n_files + in->txns[i].n_delete_files;
 	struct paths batch = {.cap = 16};
 	while (batch.cap < n_paths * 2)
 		batch.cap *= 2;
@@ -470,8 +484,13 @@ enum plan_answer plan_run(const struct plan_in *in, struct cache *c, struct need
 
 void plan_published(const struct plan *plan)
 {
-	for (size_t i = 0; i < plan->n_lanes; i++)
-		reflog_ours(plan->refs[plan->lanes[i].ref].log, plan->lanes[i].snapshot_id);
+	for (size_t i = 0; i < plan->n_lanes; i++) {
+		const struct plan_lane *lane = &plan->lanes[i];
+		if (posdel_moves(lane))
+			reflog_ours_moved(plan->refs[lane->ref].log, lane->snapshot_id);
+		else
+			reflog_ours(plan->refs[lane->ref].log, lane->snapshot_id);
+	}
 	for (size_t b = 0; b < ARRAY_SIZE(plan->files); b++)
 		for (const struct plan_file *f = plan->files[b]; f; f = f->next) {
 			struct reflog *log = plan->refs[f->ref].log;

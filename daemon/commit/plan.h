@@ -22,6 +22,16 @@ struct plan_delete {
 	int64_t deleted, overlap;
 };
 
+/* A file of position deletes that a worker wrote, for format version 2. */
+struct plan_delete_file {
+	struct content_file file;
+	/* Data files that it may name: those that the worker told, else all that its partition had
+	 * at the read snapshot. */
+	const struct strv *names;
+	size_t n_names;
+	bool told;
+};
+
 enum plan_wish { PLAN_COMMIT, PLAN_ABORT, PLAN_EXPIRE };
 
 struct plan_txn {
@@ -31,13 +41,14 @@ struct plan_txn {
 	struct strv ref;
 	bool has_read;
 	int64_t read_snapshot;
-	int format_version; /* of the table at Begin */
 	bool ordered;
 	const struct content_file *files;
 	const int32_t *schema_ids; /* parallel to files */
 	size_t n_files;
 	struct plan_delete *deletes; /* each data file once */
 	size_t n_deletes;
+	const struct plan_delete_file *delete_files;
+	size_t n_delete_files;
 	int64_t rows_updated; /* stated by the worker: rows carried with their ids */
 	const struct strv_pair *summary;
 	size_t n_summary;
@@ -84,6 +95,7 @@ struct plan_lane {
 	struct plan_change *changes;
 	size_t n_changes;
 	size_t n_files; /* added data files over all its transactions */
+	size_t n_delete_files;
 	const struct strv_pair *summary; /* of a transaction that has its own */
 	size_t n_summary;
 };
@@ -96,6 +108,13 @@ struct plan_ref {
 	struct reflog *log;	     /* the table's; not owned */
 };
 
+/* A data file that position delete files of this batch name, on one ref. */
+struct plan_touch {
+	struct plan_touch *next;
+	int ref;
+	struct strv path;
+};
+
 struct plan {
 	struct arena arena;
 	struct metadata *base; /* a reference is held */
@@ -106,6 +125,7 @@ struct plan {
 	struct plan_txn *txns; /* the caller's */
 	size_t n_txns;
 	struct plan_file *files[PLAN_BUCKETS]; /* hash by ref and path */
+	struct plan_touch *touched[PLAN_BUCKETS];
 	struct bitmap64 **sets;	     /* owned sets, freed with the plan */
 	size_t n_sets, cap_sets;
 	struct vec **vecs; /* references held */

@@ -97,12 +97,22 @@ void reflog_reset(struct reflog *l, int64_t head)
 	push(l, head, false);
 }
 
-void reflog_ours(struct reflog *l, int64_t snapshot)
+static void ours(struct reflog *l, int64_t snapshot, bool unknown)
 {
 	if (l->n >= STEPS_MAX || l->n_files >= FILES_MAX)
 		reflog_reset(l, snapshot);
 	else
-		push(l, snapshot, false);
+		push(l, snapshot, unknown);
+}
+
+void reflog_ours(struct reflog *l, int64_t snapshot)
+{
+	ours(l, snapshot, false);
+}
+
+void reflog_ours_moved(struct reflog *l, int64_t snapshot)
+{
+	ours(l, snapshot, true);
 }
 
 void reflog_foreign(struct reflog *l, int64_t snapshot, bool dead)
@@ -168,6 +178,13 @@ bool reflog_knows(const struct reflog *l, int64_t read)
 		if (l->steps[i].unknown)
 			return false;
 	return true;
+}
+
+bool reflog_plain(const struct reflog *l, int64_t snapshot)
+{
+	size_t at;
+	/* What the first one did is not told. */
+	return step_of(l, snapshot, &at) && at > 0 && !l->steps[at].unknown;
 }
 
 bool reflog_saw(const struct reflog *l, int64_t snapshot)

@@ -18,6 +18,8 @@ int64_t reflog_head(const struct reflog *l);
 /* A snapshot of ours; its moved rows and emptied files follow by the next two calls. */
 void reflog_ours(struct reflog *l, int64_t snapshot);
 void reflog_moved(struct reflog *l, struct strv path, const struct bitmap64 *rows);
+/* A snapshot of ours that moved rows which nobody listed: a row delta by position delete files. */
+void reflog_ours_moved(struct reflog *l, int64_t snapshot);
 /* The data file left with all of its rows deleted; what was moved of it stays recorded. */
 void reflog_emptied(struct reflog *l, struct strv path);
 /* A commit by somebody else. dead: every snapshot of it had operation delete and added no file. */
@@ -27,6 +29,8 @@ void reflog_reset(struct reflog *l, int64_t head);
 
 /* Whether everything since snapshot `read` is known and nothing unknown was moved. */
 bool reflog_knows(const struct reflog *l, int64_t read);
+/* Whether the snapshot was seen and is known to have moved no row, or recorded ones only. */
+bool reflog_plain(const struct reflog *l, int64_t snapshot);
 /* Whether the snapshot was seen on the ref, the start included. */
 bool reflog_saw(const struct reflog *l, int64_t snapshot);
 /* Rows of the file that were moved; NULL for none. */

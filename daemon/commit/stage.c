@@ -119,14 +119,14 @@ static void staged(struct core *c, void *ctx, const struct event *ev)
 struct sql_stage_item *stage_item(struct txn *x, struct frag *f)
 {
 	struct sql_stage_item *item = arena_calloc(&x->arena, 1, sizeof *item);
-	size_t n = f->n_files + f->n_spent;
-	struct strv *paths = arena_calloc(&x->arena, n ? n : 1, sizeof *paths);
+	size_t n = frag_n_objects(f), all = n + f->n_spent;
+	struct strv *paths = arena_calloc(&x->arena, all ? all : 1, sizeof *paths);
 	if (!item || !paths)
 		return NULL;
-	for (size_t i = 0; i < f->n_files; i++)
-		paths[i] = f->files[i].path;
+	for (size_t i = 0; i < n; i++)
+		paths[i] = frag_object(f, i)->path;
 	for (size_t i = 0; i < f->n_spent; i++)
-		paths[f->n_files + i] = f->spent[i];
+		paths[n + i] = f->spent[i];
 	*item = (struct sql_stage_item){
 		.row = {.txn = x->id,
 			.fragment_id = f->id,
@@ -134,7 +134,7 @@ struct sql_stage_item *stage_item(struct txn *x, struct frag *f)
 			.digest = f->stored,
 			.payload = f->payload},
 		.paths = paths,
-		.n_paths = n,
+		.n_paths = all,
 	};
 	return item;
 }
@@ -292,7 +292,7 @@ static bool losers(struct txn *x, const struct strv **ret_v, size_t *ret_n)
 	size_t most = 0, n = 0;
 	for (struct list *l = x->frags.next; l != &x->frags; l = l->next) {
 		struct frag *f = LIST_ITEM(l, struct frag, node);
-		most += f->n_files + f->n_spent;
+		most += frag_n_objects(f) + f->n_spent;
 		f->won = false;
 	}
 	for (size_t i = 0; i < x->n_winners; i++)
@@ -300,18 +300,18 @@ static bool losers(struct txn *x, const struct strv **ret_v, size_t *ret_n)
 	struct strv *v = arena_calloc(&x->arena, most ? most : 1, sizeof *v);
 	if (!v)
 		return false;
-	size_t n_kept = x->n_files + x->n_spent;
+	size_t n_objects = txn_n_objects(x), n_kept = n_objects + x->n_spent;
 	struct strv *kept = base_calloc(n_kept ? n_kept : 1, sizeof *kept);
-	for (size_t i = 0; i < x->n_files; i++)
-		kept[i] = x->files[i].path;
+	for (size_t i = 0; i < n_objects; i++)
+		kept[i] = txn_object(x, i)->path;
 	for (size_t i = 0; i < x->n_spent; i++)
-		kept[x->n_files + i] = x->spent[i];
+		kept[n_objects + i] = x->spent[i];
 	(void)frag_twice(kept, n_kept); /* sorts */
 	for (struct list *l = x->frags.next; l != &x->frags; l = l->next) {
 		const struct frag *f = LIST_ITEM(l, struct frag, node);
-		for (size_t i = 0; !f->won && i < f->n_files; i++)
-			if (!frag_among(kept, n_kept, f->files[i].path))
-				v[n++] = f->files[i].path;
+		for (size_t i = 0; !f->won && i < frag_n_objects(f); i++)
+			if (!frag_among(kept, n_kept, frag_object(f, i)->path))
+				v[n++] = frag_object(f, i)->path;
 		for (size_t i = 0; !f->won && i < f->n_spent; i++)
 			if (!frag_among(kept, n_kept, f->spent[i]))
 				v[n++] = f->spent[i];
@@ -402,7 +402,7 @@ enum status stage_check_winners(struct frag *const *w, size_t n, struct err *err
 {
 	size_t files = 0, deletes = 0, at = 0;
 	for (size_t i = 0; i < n; i++) {
-		files += w[i]->n_files;
+		files += frag_n_objects(w[i]);
 		deletes += w[i]->n_deletes;
 	}
 	if (files == 0 && deletes == 0)
@@ -416,8 +416,8 @@ enum status stage_check_winners(struct frag *const *w, size_t n, struct err *err
 		st = err_set(err, ST_BAD_REQUEST, "fragments", "fragment %.*s is named twice",
 			     STRV_ARG(v[found]));
 	for (size_t i = 0; i < n; i++)
-		for (size_t k = 0; k < w[i]->n_files; k++)
-			v[at++] = w[i]->files[k].path;
+		for (size_t k = 0; k < frag_n_objects(w[i]); k++)
+			v[at++] = frag_object(w[i], k)->path;
 	if (st == ST_OK && (found = frag_twice(v, files)) >= 0)
 		st = err_set(err, ST_DUPLICATE_PATH, "fragments", "two fragments bring %.*s",
 			     STRV_ARG(v[found]));
@@ -494,16 +494,16 @@ void stage_seal(struct core *c, struct request *r)
 	x->row.has_set_digest = true;
 	x->busy = r;
 	request_hold_txn(r, x);
-	if (x->n_files == 0) {
+	r->stats = txn_n_objects(x);
+	if (r->stats == 0) {
 		seal_send(c, r);
 		return;
 	}
-	r->stats = x->n_files;
-	for (size_t i = 0; i < x->n_files; i++) {
+	for (size_t i = 0; i < txn_n_objects(x); i++) {
 		struct stat_ctx *s = core_keep(c, sizeof *s, NULL);
-		*s = (struct stat_ctx){r, x, &x->files[i]};
+		*s = (struct stat_ctx){r, x, txn_object(x, i)};
 		txn_hold(x);
 		struct effect *e = core_emit(c, FX_STAT, seal_stat, s);
-		e->u.path = x->files[i].path;
+		e->u.path = s->f->path;
 	}
 }

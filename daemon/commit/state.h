@@ -100,6 +100,8 @@ struct frag {
 	size_t n_blobs;
 	struct strv *spent; /* the files of the blobs, each once, ascending: garbage in the end */
 	size_t n_spent;
+	struct plan_delete_file *delete_files;
+	size_t n_delete_files;
 	struct bytes payload; /* only until it is durable */
 };
 
@@ -153,6 +155,8 @@ struct txn {
 	size_t n_files;
 	struct strv *spent; /* files whose content was taken at Stage; each once, ascending */
 	size_t n_spent;
+	struct plan_delete_file *delete_files;
+	size_t n_delete_files;
 	int64_t rows_updated;
 	struct timer timer; /* verification or a lost statement, again */
 	const struct sql_once_item *once;	/* sent, not answered for certain */
@@ -399,6 +403,9 @@ MUST_CHECK enum status txn_seal(struct core *c, struct txn *x, struct frag **win
 				struct err *err);
 /* From the packed form of a row. */
 MUST_CHECK enum status txn_set_summary(struct txn *x, struct bytes packed, struct err *err);
+/* The i-th of the objects that the winners bring: data files, then delete files. */
+const struct content_file *txn_object(const struct txn *x, size_t i);
+size_t txn_n_objects(const struct txn *x);
 /* Confirms staged objects by size with requests that are sent now, then queues. */
 void txn_verify(struct core *c, struct txn *x);
 void txn_verify_again(struct core *c, struct timer *t);
@@ -511,6 +518,9 @@ ptrdiff_t frag_twice(struct strv *v, size_t n);
 /* Sorts and leaves each once; returns how many. */
 size_t frag_once(struct strv *v, size_t n);
 bool frag_among(const struct strv *sorted, size_t n, struct strv text);
+/* The i-th of the objects that it brings: data files, then delete files. */
+const struct content_file *frag_object(const struct frag *f, size_t i);
+size_t frag_n_objects(const struct frag *f);
 /* Makes it one of the transaction's. */
 void frag_keep(struct txn *x, struct frag *f);
 struct frag *frag_find(const struct txn *x, struct strv id, int32_t attempt);

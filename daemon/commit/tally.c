@@ -52,6 +52,10 @@ bool tally_add(struct tally *t, const struct content_file *f)
 		t->added_dvs++;
 		t->added_positions += f->record_count;
 		t->added_size += f->content_size;
+	} else if (f->content == CONTENT_POSITION_DELETES) {
+		t->added_pos_files++;
+		t->added_positions += f->record_count;
+		t->added_size += f->file_size;
 	} else {
 		t->added_data_files++;
 		t->added_records += f->record_count;
@@ -68,6 +72,10 @@ bool tally_remove(struct tally *t, const struct content_file *f)
 		t->removed_dvs++;
 		t->removed_positions += f->record_count;
 		t->removed_size += f->content_size;
+	} else if (f->content == CONTENT_POSITION_DELETES) {
+		t->removed_pos_files++;
+		t->removed_positions += f->record_count;
+		t->removed_size += f->file_size;
 	} else {
 		t->deleted_data_files++;
 		t->deleted_records += f->record_count;
@@ -78,7 +86,7 @@ bool tally_remove(struct tally *t, const struct content_file *f)
 
 struct strv tally_operation(const struct tally *t)
 {
-	bool deletes = t->added_dvs > 0 || t->deleted_data_files > 0;
+	bool deletes = t->added_dvs > 0 || t->added_pos_files > 0 || t->deleted_data_files > 0;
 	if (t->added_data_files == 0)
 		return STRV("delete");
 	return deletes ? STRV("overwrite") : STRV("append");
@@ -132,8 +140,12 @@ bool tally_summary(const struct tally *t, const struct snapshot *parent,
 		return false;
 	counter(&p, "added-data-files", t->added_data_files);
 	counter(&p, "deleted-data-files", t->deleted_data_files);
-	counter(&p, "added-delete-files", t->added_dvs);
-	counter(&p, "removed-delete-files", t->removed_dvs);
+	int64_t added = t->added_dvs + t->added_pos_files;
+	int64_t removed = t->removed_dvs + t->removed_pos_files;
+	counter(&p, "added-delete-files", added);
+	counter(&p, "removed-delete-files", removed);
+	counter(&p, "added-position-delete-files", t->added_pos_files);
+	counter(&p, "removed-position-delete-files", t->removed_pos_files);
 	counter(&p, "added-dvs", t->added_dvs);
 	counter(&p, "removed-dvs", t->removed_dvs);
 	counter(&p, "added-records", t->added_records);
@@ -149,7 +161,7 @@ bool tally_summary(const struct tally *t, const struct snapshot *parent,
 	total(&p, parent, "total-records", t->added_records, t->deleted_records);
 	total(&p, parent, "total-files-size", t->added_size, t->removed_size);
 	total(&p, parent, "total-data-files", t->added_data_files, t->deleted_data_files);
-	total(&p, parent, "total-delete-files", t->added_dvs, t->removed_dvs);
+	total(&p, parent, "total-delete-files", added, removed);
 	total(&p, parent, "total-position-deletes", t->added_positions, t->removed_positions);
 	total(&p, parent, "total-equality-deletes", 0, 0);
 	if (!p.ok)

@@ -11,6 +11,7 @@ struct snapshot;
 struct tally {
 	int64_t added_data_files, deleted_data_files;
 	int64_t added_dvs, removed_dvs;
+	int64_t added_pos_files, removed_pos_files; /* position delete files that are no vectors */
 	int64_t added_records, deleted_records;
 	int64_t added_size, removed_size;
 	int64_t added_positions, removed_positions;
@@ -22,8 +23,8 @@ struct tally {
 };
 
 void tally_init(struct tally *t, struct arena *a);
-/* A data file or a vector that the snapshot adds or removes. A vector counts with the length of
- * its blob. false when the arena is exhausted. */
+/* A data file, a vector or a position delete file that the snapshot adds or removes. A vector
+ * counts with the length of its blob. false when the arena is exhausted. */
 MUST_CHECK bool tally_add(struct tally *t, const struct content_file *f);
 MUST_CHECK bool tally_remove(struct tally *t, const struct content_file *f);
 /* The operation label for a snapshot that only adds data, only deletes, or does both. */

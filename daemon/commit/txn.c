@@ -275,23 +275,37 @@ static enum status merge_deletes(struct txn *x, size_t *ret_n, struct err *err)
 	return ST_OK;
 }
 
+const struct content_file *txn_object(const struct txn *x, size_t i)
+{
+	return i < x->n_files ? &x->files[i] : &x->delete_files[i - x->n_files].file;
+}
+
+size_t txn_n_objects(const struct txn *x)
+{
+	return x->n_files + x->n_delete_files;
+}
+
 enum status txn_seal(struct core *c, struct txn *x, struct frag **winners, size_t n,
 		     struct err *err)
 {
 	(void)c;
-	size_t files = 0, spent = 0;
+	size_t files = 0, delete_files = 0, spent = 0;
 	x->winners = winners;
 	x->n_winners = n;
 	enum status st = merge_deletes(x, &x->n_merged, err);
 	if (st != ST_OK)
 		return st;
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		files += winners[i]->n_files;
+		delete_files += winners[i]->n_delete_files;
+	}
 	x->files = arena_calloc(&x->arena, files ? files : 1, sizeof *x->files);
 	x->schema_ids = arena_calloc(&x->arena, files ? files : 1, sizeof *x->schema_ids);
-	if (!x->files || !x->schema_ids)
+	x->delete_files = arena_calloc(&x->arena, delete_files ? delete_files : 1,
+				       sizeof *x->delete_files);
+	if (!x->files || !x->schema_ids || !x->delete_files)
 		return err_set(err, ST_TOO_LARGE, "", "the transaction exceeds the memory limit");
-	x->n_files = 0;
+	x->n_files = x->n_delete_files = 0;
 	x->rows_updated = 0;
 	for (size_t i = 0; i < n; i++) {
 		const struct frag *f = winners[i];
@@ -299,6 +313,8 @@ enum status txn_seal(struct core *c, struct txn *x, struct frag **winners, size_
 			x->files[x->n_files] = f->files[k];
 			x->schema_ids[x->n_files++] = f->schema_ids[k];
 		}
+		for (size_t k = 0; k < f->n_delete_files; k++)
+			x->delete_files[x->n_delete_files++] = f->delete_files[k];
 		x->rows_updated += f->rows_updated;
 		spent += f->n_spent;
 	}
@@ -356,20 +372,24 @@ void txn_stat_finding(const struct content_file *f, const struct stat_result *r,
 {
 	if (MUTANT("objects-unverified"))
 		return;
+	const char *files = f->content == CONTENT_DATA ? "data_files" : "delete_files";
 	/* A certain finding outranks an uncertain one. */
 	if (err->st != ST_OK && err->st != ST_IO)
 		return;
 	if (r->err.st == ST_NOT_FOUND)
-		err_set(err, ST_FILE_MISSING, "data_files.path", "no such object: %.*s",
-			STRV_ARG(f->path));
+		err_set(err, ST_FILE_MISSING, "path", "no such object: %.*s", STRV_ARG(f->path));
 	else if (r->err.st == ST_PATH_OUTSIDE)
 		*err = r->err;
 	else if (r->err.st != ST_OK)
-		err_set(err, ST_IO, "data_files.path", "%s", r->err.msg);
+		err_set(err, ST_IO, "path", "%s", r->err.msg);
 	else if (r->size != f->file_size)
-		err_set(err, ST_SIZE_MISMATCH, "data_files.file_size",
+		err_set(err, ST_SIZE_MISMATCH, "file_size",
 			"stated %lld bytes, the object has %lld: %.*s", (long long)f->file_size,
 			(long long)r->size, STRV_ARG(f->path));
+	else
+		return;
+	if (r->err.st != ST_PATH_OUTSIDE)
+		err_prefix(err, "%s", files);
 }
 
 void txn_verify_again(struct core *c, struct timer *t)
@@ -380,17 +400,17 @@ void txn_verify_again(struct core *c, struct timer *t)
 void txn_verify(struct core *c, struct txn *x)
 {
 	ASSERT(x->state == TXN_SEALED && x->stats == 0);
-	if (x->n_files == 0) {
+	x->stats = txn_n_objects(x);
+	if (x->stats == 0) {
 		verified(c, x);
 		return;
 	}
-	x->stats = x->n_files;
-	for (size_t i = 0; i < x->n_files; i++) {
+	for (size_t i = 0; i < txn_n_objects(x); i++) {
 		struct stat_ctx *s = core_keep(c, sizeof *s, NULL);
-		*s = (struct stat_ctx){x, &x->files[i]};
+		*s = (struct stat_ctx){x, txn_object(x, i)};
 		txn_hold(x);
 		struct effect *e = core_emit(c, FX_STAT, stat_done, s);
-		e->u.path = x->files[i].path;
+		e->u.path = s->f->path;
 	}
 }
 
@@ -471,7 +491,7 @@ void txn_restore(struct core *c, struct table *t, const struct sql_item_result *
 	if (st != ST_OK && st != ST_CORRUPT && item->row.state == TXN_DB_SEALED) {
 		/* The table has changed since it was sealed: decided as a rejection. */
 		x->refused = err;
-		x->n_winners = x->n_files = x->n_merged = 0;
+		x->n_winners = x->n_files = x->n_delete_files = x->n_merged = 0;
 		st = ST_OK;
 	}
 	if (st != ST_OK) {

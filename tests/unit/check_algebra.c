@@ -364,6 +364,13 @@ static const struct {
 	{"earlier", "d", NULL, NULL, 1, 7, 4, ENTRY_ADDED, CONTENT_POSITION_DELETES, false},
 	{"deleted", "d", NULL, NULL, 1, 7, 5, ENTRY_DELETED, CONTENT_POSITION_DELETES, false},
 	{"equality", NULL, NULL, NULL, 1, 7, 5, ENTRY_ADDED, CONTENT_EQUALITY_DELETES, false},
+	{"later equality", NULL, NULL, NULL, 1, 7, 6, ENTRY_ADDED, CONTENT_EQUALITY_DELETES, true},
+	{"of another partition", NULL, NULL, NULL, 1, 8, 6, ENTRY_ADDED, CONTENT_EQUALITY_DELETES,
+	 false},
+	{"equality everywhere", NULL, NULL, NULL, 0, -1, 6, ENTRY_ADDED, CONTENT_EQUALITY_DELETES,
+	 true},
+	{"equality of its time", NULL, NULL, NULL, 0, -1, 5, ENTRY_ADDED, CONTENT_EQUALITY_DELETES,
+	 false},
 };
 
 static struct mview *view_of(enum manifest_content content, const struct manifest_entry *e,
@@ -408,9 +415,17 @@ START_TEST(legacy)
 		ct_entry(legacy_cases[_i].status, f, 1, legacy_cases[_i].seq)};
 	struct mview *v[2] = {view_of(MANIFEST_DATA, &data, 1), view_of(MANIFEST_DELETES, e, 3)};
 	struct err err = {0};
-	enum status st = algebra_legacy(v, 2, &data, &err);
-	ck_assert_msg(st == (legacy_cases[_i].applies ? ST_LEGACY_DELETES : ST_OK), "%s",
-		      legacy_cases[_i].what);
+	for (int vector = 0; vector < 2; vector++) {
+		/* A vector takes the place of position deletes alone. */
+		bool applies = legacy_cases[_i].applies &&
+			       (!vector || f.content == CONTENT_EQUALITY_DELETES);
+		enum status st = algebra_legacy(t->meta, v, 2, &data, vector, &err);
+		ck_assert_msg(st == (applies ? ST_LEGACY_DELETES : ST_OK), "%s",
+			      legacy_cases[_i].what);
+		if (applies)
+			ck_assert_str_eq(err.msg, "deletes in file:///t/data/delete.parquet may "
+						  "apply to file:///t/data/d.parquet");
+	}
 	mview_unref(v[0]);
 	mview_unref(v[1]);
 }
@@ -452,6 +467,12 @@ START_TEST(locating)
 	/* A vector's own path is no data file. */
 	const struct manifest_entry *e = ct_find(t, s, MANIFEST_DELETES, "a", ENTRY_ADDED);
 	ck_assert(!algebra_locate(s->views, s->list->l.n, e->file.path).data);
+	/* Nor is a delete file a vector. */
+	struct manifest_entry d = ct_entry(ENTRY_ADDED, ct_legacy(t, "p"), 1, 1);
+	struct mview *v = view_of(MANIFEST_DELETES, &d, 1);
+	l = algebra_locate(&v, 1, ct_path(t, "p"));
+	ck_assert(!l.data && !l.dv && l.n_dvs == 0);
+	mview_unref(v);
 }
 END_TEST
 

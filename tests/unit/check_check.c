@@ -330,6 +330,84 @@ START_TEST(memory)
 }
 END_TEST
 
+/* ------------------------------------------------------------------ position deletes */
+
+static struct rpc_delete_file pd;
+static struct rpc_metric pd_metric;
+static struct rpc_bound pd_bound;
+
+static void pd_fine(void)
+{
+	static uint8_t zero[8];
+	pd_metric = (struct rpc_metric){FIELD_ID_DELETE_POS, 3};
+	pd_bound = (struct rpc_bound){FIELD_ID_DELETE_POS, {zero, 8}};
+	pd = (struct rpc_delete_file){.path = STRV("file:///t/data/p.parquet"),
+				      .format = STRV("parquet"),
+				      .spec_id = f.spec_id,
+				      .partition = f.partition,
+				      .n_partition = f.n_partition,
+				      .record_count = 3,
+				      .file_size = 50,
+				      .column_sizes = &pd_metric,
+				      .n_column_sizes = 1,
+				      .lower_bounds = &pd_bound,
+				      .n_lower_bounds = 1};
+}
+
+static void pd_is(enum status want, const char *field)
+{
+	struct content_file out;
+	struct err err = {0};
+	enum status st = check_delete_file(t->meta, &pd, &t->arena, &out, &err);
+	ck_assert_msg(st == want, "%s, not %s: %s %s", status_info(st)->name,
+		      status_info(want)->name, err.field, err.msg);
+	ck_assert_msg(!strncmp(err.field, field, strlen(field)), "field %s", err.field);
+	pd_fine();
+}
+
+START_TEST(delete_file)
+{
+	struct content_file out;
+	struct err err = {0};
+	struct strv name = STRV("file:///t/data/a.parquet");
+	pd_fine();
+	pd.data_files = &name;
+	pd.n_data_files = 1;
+	UNIT_OK(check_delete_file(t->meta, &pd, &t->arena, &out, &err), &err);
+	ck_assert_int_eq(out.content, CONTENT_POSITION_DELETES);
+	ck_assert_int_eq(out.spec_id, 1);
+	ck_assert_int_eq(out.record_count, 3);
+	ck_assert_int_eq(out.file_size, 50);
+	ck_assert(bytes_eq(out.partition.v[0].b, (struct bytes){int_bytes, 4}));
+	ck_assert(strv_eq(out.referenced_data_file, name));
+	ck_assert_uint_eq(out.n_column_sizes, 1);
+	ck_assert_int_eq(out.lower[0].field_id, FIELD_ID_DELETE_POS);
+	ck_assert(!content_file_is_dv(&out));
+	ck_assert_int_eq(content_file_check(&out, 2, ST_INTERNAL, &err), ST_OK);
+	pd_fine();
+	pd.format = STRV("PUFFIN");
+	pd_is(ST_UNSUPPORTED, "format");
+	pd.path = STRV("file:///nowhere/p.parquet");
+	pd_is(ST_PATH_OUTSIDE, "path");
+	pd.record_count = 0;
+	pd_is(ST_BAD_REQUEST, "record_count");
+	pd.file_size = 0;
+	pd_is(ST_BAD_REQUEST, "file_size");
+	pd.n_partition = 0;
+	pd_is(ST_TUPLE_MISMATCH, "partition");
+	pd_metric.field_id = 1;
+	pd_is(ST_METRICS_INVALID, "column_sizes[0]");
+	pd_bound.field_id = FIELD_ID_DELETE_ROW;
+	pd_is(ST_METRICS_INVALID, "lower_bounds[0]");
+	pd_bound.value.n = 4;
+	pd_is(ST_METRICS_INVALID, "lower_bounds[0]");
+	pd_bound = (struct rpc_bound){FIELD_ID_DELETE_FILE_PATH, strv_bytes(STRV("\xff\xff"))};
+	pd_is(ST_METRICS_INVALID, "lower_bounds[0]");
+	encrypted();
+	pd_is(ST_ENCRYPTED, "");
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("check");
@@ -340,6 +418,7 @@ static Suite *suite(void)
 	tcase_add_test(c, void_field);
 	tcase_add_test(c, promoted_field);
 	tcase_add_test(c, memory);
+	tcase_add_test(c, delete_file);
 	suite_add_tcase(s, c);
 	return s;
 }

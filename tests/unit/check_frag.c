@@ -145,9 +145,6 @@ START_TEST(refusals)
 	txn_is(RPC_KIND_DELETE);
 	refused(ST_BAD_REQUEST, "data_files");
 	txn_is(RPC_KIND_ROW_DELTA);
-	x.format_version = 2;
-	refused(ST_UNSUPPORTED, "deletes");
-	x.format_version = 3;
 	in.fragment_id = STRV("");
 	refused(ST_BAD_REQUEST, "fragment_id");
 	char name[256];
@@ -186,12 +183,7 @@ END_TEST
 
 START_TEST(not_yet)
 {
-	struct rpc_delete_file deletes = {.path = ct_path(t, "pd")};
 	struct rpc_manifest_ref manifest = {.path = ct_path(t, "m.avro")};
-	in.delete_files = &deletes;
-	in.n_delete_files = 1;
-	refused(ST_UNSUPPORTED, "delete_files");
-	in.n_delete_files = 0;
 	in.manifests = &manifest;
 	in.n_manifests = 1;
 	refused(ST_UNSUPPORTED, "manifests");
@@ -247,6 +239,132 @@ START_TEST(subtracting)
 	err = (struct err){0};
 	f = decoded();
 	ck_assert_int_eq(subtract(f, &err), CACHE_HAVE);
+}
+END_TEST
+
+/* A table of format version 2 and a fragment of delete files: one names, one does not. */
+static struct rpc_delete_file *delete_files(int32_t kind)
+{
+	static struct rpc_delete_file d[2];
+	static struct strv names[2];
+	down();
+	static struct core_table ct;
+	t = &ct;
+	ct_open(t, 2, "");
+	(void)ct_append(t, CT_MAIN, "a", 100);
+	(void)ct_append(t, CT_MAIN, "b", 100);
+	ct_commit(t);
+	ct_batch(t);
+	table = (struct table){.meta = t->meta};
+	x = (struct txn){.table = &table};
+	arena_init(&x.arena, (size_t)1 << 20);
+	list_init(&x.frags);
+	txn_is(kind);
+	x.format_version = 2;
+	names[0] = ct_path(t, "b");
+	names[1] = ct_path(t, "a");
+	for (int i = 0; i < 2; i++)
+		d[i] = (struct rpc_delete_file){.path = ct_path(t, i ? "q" : "p"),
+						.format = STRV("PARQUET"),
+						.record_count = 4,
+						.file_size = 90};
+	d[0].data_files = names;
+	d[0].n_data_files = 2;
+	in = (struct rpc_fragment){.fragment_id = STRV("task-1"),
+				   .delete_files = d,
+				   .n_delete_files = 2};
+	return d;
+}
+
+START_TEST(files_of_deletes)
+{
+	struct err err = {0};
+	struct rpc_delete_file *d = delete_files(RPC_KIND_DELETE);
+	struct frag *f = decoded(), *again = NULL;
+	ck_assert_uint_eq(f->n_delete_files, 2);
+	ck_assert_int_eq(f->positions, 8);
+	ck_assert(f->delete_files[0].told && !f->delete_files[1].told);
+	ck_assert_int_eq(subtract(f, &err), CACHE_HAVE);
+	ck_assert_uint_eq(frag_n_objects(f), 2);
+	ck_assert(strv_eq(frag_object(f, 1)->path, ct_path(t, "q")));
+	/* Stored with what the read snapshot had. */
+	ck_assert(frag_pack(&x, f));
+	struct fragment_row row = {.payload = f->payload};
+	UNIT_OK(frag_unpack(&x, &row, &again, &err), &err);
+	ck_assert_int_eq(again->positions, 8);
+	ck_assert_uint_eq(again->n_delete_files, 2);
+	for (int i = 0; i < 2; i++) {
+		const struct plan_delete_file *g = &again->delete_files[i];
+		ck_assert(g->told == !i && g->n_names == 2);
+		ck_assert(strv_eq(g->file.path, d[i].path) && g->file.record_count == 4);
+		ck_assert(!g->file.referenced_data_file.p);
+		ck_assert(frag_among(g->names, 2, ct_path(t, "a")) &&
+			  frag_among(g->names, 2, ct_path(t, "b")));
+	}
+	/* One name is the file's scope; one of a partition without names is not. */
+	d[0].n_data_files = 1;
+	f = decoded();
+	ck_assert(strv_eq(f->delete_files[0].file.referenced_data_file, ct_path(t, "b")));
+	ct_batch(t);
+	struct plan_txn *one = ct_txn(t, CT_MAIN, RPC_KIND_APPEND);
+	ct_add(t, one, ct_in(t, ct_data(t, "c", 10), 7));
+	ct_commit(t);
+	table.meta = t->meta;
+	txn_is(RPC_KIND_DELETE);
+	uint8_t seven[4] = {7};
+	struct rpc_partition_value v = {
+		.field_id = 1000, .has_value = true, .value = {seven, 4}};
+	d[1].spec_id = 1;
+	d[1].partition = &v;
+	d[1].n_partition = 1;
+	f = decoded();
+	ck_assert_int_eq(subtract(f, &err), CACHE_HAVE);
+	ck_assert_uint_eq(f->delete_files[1].n_names, 1);
+	ck_assert(frag_pack(&x, f));
+	row.payload = f->payload;
+	UNIT_OK(frag_unpack(&x, &row, &again, &err), &err);
+	ck_assert(!again->delete_files[1].told && again->delete_files[1].n_names == 1);
+	ck_assert(!again->delete_files[1].file.referenced_data_file.p);
+}
+END_TEST
+
+START_TEST(files_of_deletes_refused)
+{
+	struct err err = {0};
+	struct rpc_delete_file *d = delete_files(RPC_KIND_APPEND);
+	refused(ST_BAD_REQUEST, "delete_files");
+	txn_is(RPC_KIND_ROW_DELTA);
+	x.format_version = 2;
+	/* No vectors beside them, in this version. */
+	in.deletes = vectors;
+	in.n_deletes = 1;
+	vectors[0].data_file = ct_path(t, "a");
+	vectors[0].vector = blob("4-8");
+	refused(ST_UNSUPPORTED, "deletes");
+	in.n_deletes = 0;
+	d[1].path = d[0].path;
+	refused(ST_DUPLICATE_PATH, "data_files.path");
+	d[1].path = ct_path(t, "q");
+	struct strv twice[2] = {ct_path(t, "a"), ct_path(t, "a")};
+	d[1].data_files = twice;
+	d[1].n_data_files = 2;
+	refused(ST_BAD_REQUEST, "delete_files[1].data_files");
+	twice[1] = STRV("");
+	refused(ST_BAD_REQUEST, "delete_files[1].data_files");
+	d[1].n_data_files = 1;
+	d[1].spec_id = 9;
+	refused(ST_SPEC_UNKNOWN, "delete_files[1].spec_id");
+	d[1].spec_id = 0;
+	twice[0] = ct_path(t, "nowhere");
+	struct frag *f = decoded();
+	ck_assert_int_eq(subtract(f, &err), CACHE_FAIL);
+	ck_assert_int_eq(err.st, ST_FILE_GONE);
+	ck_assert_str_eq(err.field, "delete_files[1].data_files");
+	/* The table has moved on; or it was so at Begin. */
+	ct_upgrade(t);
+	refused(ST_FORMAT_CHANGED, "delete_files");
+	x.format_version = 3;
+	refused(ST_UNSUPPORTED, "delete_files");
 }
 END_TEST
 
@@ -540,9 +658,6 @@ START_TEST(messages_refused)
 	refused(ST_BAD_REQUEST, "data_files");
 	txn_is(RPC_KIND_APPEND);
 	refused(ST_BAD_REQUEST, "deletes");
-	txn_is(RPC_KIND_ROW_DELTA);
-	x.format_version = 2;
-	refused(ST_UNSUPPORTED, "deletes");
 }
 END_TEST
 
@@ -645,6 +760,8 @@ static Suite *suite(void)
 	tcase_add_test(c, ranges);
 	tcase_add_test(c, ranges_refused);
 	tcase_add_test(c, subtracting);
+	tcase_add_test(c, files_of_deletes);
+	tcase_add_test(c, files_of_deletes_refused);
 	tcase_add_test(c, stored);
 	tcase_add_test(c, stored_damaged);
 	tcase_add_test(c, messages);

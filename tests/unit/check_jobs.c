@@ -103,7 +103,6 @@ static void append(struct bench *b)
 		b->files[i].file_size = 4000;
 		b->txns[i] = (struct plan_txn){.kind = RPC_KIND_APPEND,
 					       .ref = STRV("main"),
-					       .format_version = 3,
 					       .files = &b->files[i],
 					       .schema_ids = &b->schemas[i],
 					       .n_files = 1};
@@ -140,7 +139,6 @@ static struct plan *delete(struct bench *b)
 					       .ref = STRV("main"),
 					       .has_read = true,
 					       .read_snapshot = b->last_id,
-					       .format_version = 3,
 					       .deletes = &b->deletes[i],
 					       .n_deletes = 1};
 	}

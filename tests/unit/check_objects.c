@@ -71,7 +71,7 @@ START_TEST(dead_and_alive)
 }
 END_TEST
 
-/* Vectors by the file that they belong to; other deletes are only counted. */
+/* Vectors by the file that they belong to; other deletes by their own path, and counted. */
 START_TEST(deletes)
 {
 	struct content_file named = ct_legacy(t, "p");
@@ -87,7 +87,9 @@ START_TEST(deletes)
 	ck_assert_ptr_eq(mview_find(v, ct_path(t, "a")), &v->m->entries[0]);
 	ck_assert(!mview_find(v, e[0].file.path));
 	ck_assert(!mview_find(v, ct_path(t, "b")));
-	ck_assert(!mview_find(v, ct_path(t, "p")));
+	ck_assert_ptr_eq(mview_find(v, ct_path(t, "p")), &v->m->entries[1]);
+	ck_assert_ptr_eq(mview_find(v, ct_path(t, "q")), &v->m->entries[3]);
+	ck_assert(!mview_find(v, ct_path(t, "s")));
 	ck_assert_uint_eq(v->n_live, 4);
 	ck_assert_uint_eq(v->n_legacy, 2);
 	ck_assert_uint_eq(v->n_equality, 1);

@@ -163,8 +163,8 @@ START_TEST(refusals)
 {
 	ct_branch(t, STRV("tag"), true);
 	ct_batch(t);
-	struct plan_txn *format = ct_append(t, CT_MAIN, "b", 10);
-	format->format_version = 2;
+	struct plan_txn *format = ct_txn(t, CT_MAIN, RPC_KIND_DELETE);
+	(void)ct_del_file(t, format, "b", "a");
 	struct plan_txn *spec = ct_txn(t, CT_MAIN, RPC_KIND_APPEND);
 	struct content_file f = ct_data(t, "c", 10);
 	f.spec_id = 7;

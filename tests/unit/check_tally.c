@@ -106,6 +106,45 @@ START_TEST(replaced_vector)
 }
 END_TEST
 
+/* Position delete files count as delete files with their whole size, and are no data files. */
+START_TEST(position_deletes)
+{
+	struct strv_pair before[] = {{STRV("total-records"), STRV("100")},
+				     {STRV("total-data-files"), STRV("2")},
+				     {STRV("total-delete-files"), STRV("3")},
+				     {STRV("total-position-deletes"), STRV("7")},
+				     {STRV("total-files-size"), STRV("1000")}};
+	struct snapshot parent = {.summary = before, .n_summary = ARRAY_SIZE(before)};
+	struct content_file f = data(4, 60), g = data(2, 50);
+	f.content = g.content = CONTENT_POSITION_DELETES;
+	struct tally t;
+	tally_init(&t, &arena);
+	ck_assert(tally_add(&t, &f));
+	ck_assert(strv_eq(tally_operation(&t), STRV("delete")));
+	ck_assert(tally_remove(&t, &g));
+	struct snapshot s = summary(&t, &parent);
+	is(&s, "added-data-files", NULL);
+	is(&s, "added-records", NULL);
+	is(&s, "added-dvs", NULL);
+	is(&s, "added-delete-files", "1");
+	is(&s, "removed-delete-files", "1");
+	is(&s, "added-position-delete-files", "1");
+	is(&s, "removed-position-delete-files", "1");
+	is(&s, "added-position-deletes", "4");
+	is(&s, "removed-position-deletes", "2");
+	is(&s, "added-files-size", "60");
+	is(&s, "total-delete-files", "3");
+	is(&s, "total-position-deletes", "9");
+	is(&s, "total-files-size", "1010");
+	is(&s, "total-records", "100");
+	is(&s, "total-data-files", "2");
+	struct content_file d = data(1, 1);
+	tally_init(&t, &arena);
+	ck_assert(tally_add(&t, &f) && tally_add(&t, &d));
+	ck_assert(strv_eq(tally_operation(&t), STRV("overwrite")));
+}
+END_TEST
+
 START_TEST(missing_totals)
 {
 	struct strv_pair before[] = {{STRV("total-records"), STRV("x")},
@@ -199,6 +238,7 @@ static Suite *suite(void)
 	tcase_add_checked_fixture(t, up, down);
 	tcase_add_test(t, first_append);
 	tcase_add_test(t, replaced_vector);
+	tcase_add_test(t, position_deletes);
 	tcase_add_test(t, missing_totals);
 	tcase_add_test(t, labels);
 	tcase_add_test(t, partitions);

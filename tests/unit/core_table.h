@@ -397,8 +397,7 @@ static inline struct plan_txn *ct_txn(struct core_table *t, struct strv ref, int
 	*x = (struct plan_txn){.id = {{{(uint8_t)t->n}}},
 			       .wish = PLAN_COMMIT,
 			       .kind = kind,
-			       .ref = ref,
-			       .format_version = metadata_format_version(t->meta)};
+			       .ref = ref};
 	x->has_read = ct_head(t, ref) != SNAPSHOT_NONE;
 	x->read_snapshot = ct_head(t, ref);
 	return x;
@@ -427,6 +426,31 @@ static inline struct plan_delete *ct_del(struct core_table *t, struct plan_txn *
 		.data_file = ct_path(t, name), .positions = ct_set(t, positions), .dead = dead};
 	x->deletes = d;
 	return &d[x->n_deletes++];
+}
+
+/* A file of position deletes for one transaction; names: data files, separated by spaces. */
+static inline struct plan_delete_file *ct_del_file(struct core_table *t, struct plan_txn *x,
+						   const char *file, const char *names)
+{
+	struct plan_delete_file *d = arena_calloc(&t->arena, x->n_delete_files + 1, sizeof *d);
+	struct strv *v = arena_calloc(&t->arena, 16, sizeof *v);
+	ck_assert(d && v);
+	if (x->n_delete_files)
+		memcpy(d, x->delete_files, x->n_delete_files * sizeof *d);
+	x->delete_files = d;
+	d += x->n_delete_files++;
+	*d = (struct plan_delete_file){.file = ct_legacy(t, file), .names = v, .told = true};
+	d->file.record_count = 3;
+	while (*names) {
+		size_t n = strcspn(names, " ");
+		char one[32];
+		ck_assert(n < sizeof one && d->n_names < 16);
+		memcpy(one, names, n);
+		one[n] = 0;
+		v[d->n_names++] = ct_path(t, one);
+		names += n + (names[n] == ' ');
+	}
+	return d;
 }
 
 static inline struct plan_txn *ct_append(struct core_table *t, struct strv ref, const char *name,

@@ -236,7 +236,8 @@ class TxnState:
             record["expected_files"] = len(files) + sum(m["added_files"] for m in manifests)
             record["expected_rows"] = sum(f["record_count"] for f in files) + \
                 sum(m["added_rows"] for m in manifests)
-            record["expected_deleted"] = sum(d["cardinality"] for d in parts["deletes"])
+            record["expected_deleted"] = sum(d["cardinality"] for d in parts["deletes"]) + \
+                sum(d["record_count"] for d in parts["delete_files"])
         self.sealed = yield "call", "seal", record
         return self.sealed
 

@@ -1,0 +1,241 @@
+#include "daemon/commit/posdel.h"
+#include "daemon/commit/mutant.h"
+
+#include "daemon/commit/algebra.h"
+#include "proto/iceberg/metadata.h"
+#include "proto/rpc/rpc.h"
+
+static enum status full(struct err *err)
+{
+	return err_set(err, ST_TOO_LARGE, "data_files",
+		       "the transaction exceeds the memory limit; name the data files");
+}
+
+/* ------------------------------------------------------------------ the read snapshot */
+
+static struct bytes bound_of(const struct bound *v, size_t n, int32_t field)
+{
+	for (size_t i = 0; i < n; i++)
+		if (v[i].field_id == field)
+			return v[i].b;
+	return (struct bytes){NULL, 0};
+}
+
+static bool same_partition(const struct content_file *x, const struct content_file *y)
+{
+	return x->spec_id == y->spec_id && tuple_eq(&x->partition, &y->partition);
+}
+
+static enum status told_name(const struct plan_delete_file *d, const struct manifest_entry *data,
+			     struct strv name, struct err *err)
+{
+	const char *dots;
+	struct strv tail = algebra_tail(name, &dots);
+	const struct content_file *f = &d->file;
+	if (!data)
+		return err_set(err, ST_FILE_GONE, "data_files",
+			       "not a data file of the read snapshot: %s%.*s", dots,
+			       STRV_ARG(tail));
+	if (!same_partition(f, &data->file))
+		return err_set(err, ST_TUPLE_MISMATCH, "partition",
+			       "this data file has another spec or partition: %s%.*s", dots,
+			       STRV_ARG(tail));
+	struct strv low = bytes_strv(bound_of(f->lower, f->n_lower, FIELD_ID_DELETE_FILE_PATH));
+	struct strv high = bytes_strv(bound_of(f->upper, f->n_upper, FIELD_ID_DELETE_FILE_PATH));
+	if ((low.p && strv_cmp(name, low) < 0) || (high.p && strv_cmp(name, high) > 0))
+		return err_set(err, ST_METRICS_INVALID, "upper_bounds",
+			       "this data file lies outside of the path bounds: %s%.*s", dots,
+			       STRV_ARG(tail));
+	return ST_OK;
+}
+
+/* Every data file that the partition has. */
+static enum status all_names(struct mview *const *views, size_t n, struct arena *a,
+			     struct plan_delete_file *d, int64_t *most, struct err *err)
+{
+	void *items = NULL;
+	size_t cap = 0, count = 0;
+	for (size_t i = 0; i < n; i++) {
+		const struct manifest *m = views[i]->m;
+		if (m->content != MANIFEST_DATA || m->spec_id != d->file.spec_id)
+			continue;
+		for (size_t k = 0; k < m->n; k++) {
+			const struct content_file *f = &m->entries[k].file;
+			if (m->entries[k].status == ENTRY_DELETED || !same_partition(f, &d->file))
+				continue;
+			if (!arena_grow(a, &items, &cap, count + 1, sizeof(struct strv)) ||
+			    !arena_strv(a, f->path, &((struct strv *)items)[count]))
+				return full(err);
+			count++;
+			*most = f->record_count > *most ? f->record_count : *most;
+		}
+	}
+	if (count == 0)
+		return err_set(err, ST_FILE_GONE, "partition",
+			       "the partition has no data file at the read snapshot");
+	d->names = items;
+	d->n_names = count;
+	return ST_OK;
+}
+
+enum status posdel_names(struct mview *const *views, size_t n, struct arena *a,
+			 struct plan_delete_file *d, struct err *err)
+{
+	int64_t most = 0; /* rows of the longest data file */
+	enum status st = ST_OK;
+	for (size_t i = 0; d->told && st == ST_OK && i < d->n_names; i++) {
+		const struct manifest_entry *e = algebra_locate(views, n, d->names[i]).data;
+		st = told_name(d, e, d->names[i], err);
+		if (st == ST_OK && e->file.record_count > most)
+			most = e->file.record_count;
+	}
+	if (!d->told)
+		st = all_names(views, n, a, d, &most, err);
+	if (st != ST_OK)
+		return st;
+	struct bytes high = bound_of(d->file.upper, d->file.n_upper, FIELD_ID_DELETE_POS);
+	if (high.n == 8 && (int64_t)get_u64le(high.p) >= most)
+		return err_set(err, ST_POSITION_RANGE, "upper_bounds",
+			       "position %lld is not below the record count of any named data file",
+			       (long long)get_u64le(high.p));
+	return ST_OK;
+}
+
+/* ------------------------------------------------------------------ the head */
+
+static size_t slot(int ref, struct strv path)
+{
+	return (size_t)(mview_hash(path) + (uint64_t)ref) % PLAN_BUCKETS;
+}
+
+static bool touched(const struct plan *p, int ref, struct strv path)
+{
+	const struct plan_touch *x = p->touched[slot(ref, path)];
+	while (x && (x->ref != ref || !strv_eq(x->path, path)))
+		x = x->next;
+	return x != NULL;
+}
+
+/* Sequence number of the snapshot that added the file; writers that did not know the column leave
+ * it out, and then the snapshot itself tells, if it is still there. */
+static int64_t added_at(const struct plan *p, const struct manifest_entry *e)
+{
+	if (e->file_seq != SEQ_UNKNOWN)
+		return e->file_seq;
+	const struct snapshot *s = metadata_snapshot(p->base, e->snapshot_id);
+	return s ? s->sequence_number : INT64_MAX;
+}
+
+/* Delete files that were added since the read snapshot. Those of pure deletions do not count against
+ * another one: what both delete is gone either way. */
+struct recent {
+	const struct manifest_entry **v;
+	size_t n;
+};
+
+static bool collect(struct plan *p, int ref, const struct plan_txn *t, int64_t bound,
+		    struct recent *ret_r)
+{
+	const struct plan_ref *r = &p->refs[ref];
+	struct recent out = {0};
+	void *items = NULL;
+	size_t cap = 0;
+	bool dead = t->kind == RPC_KIND_DELETE && reflog_knows(r->log, t->read_snapshot);
+	for (size_t i = 0; !dead && i < r->list->l.n; i++) {
+		const struct mview *v = r->views[i];
+		if (!v->n_legacy && !v->n_equality)
+			continue;
+		for (size_t k = 0; k < v->m->n; k++) {
+			const struct manifest_entry *e = &v->m->entries[k];
+			if (e->status == ENTRY_DELETED || added_at(p, e) <= bound ||
+			    (t->kind == RPC_KIND_DELETE && reflog_plain(r->log, e->snapshot_id)))
+				continue;
+			if (!arena_grow(&p->arena, &items, &cap, out.n + 1, sizeof *out.v))
+				return false;
+			out.v = items;
+			out.v[out.n++] = e;
+		}
+	}
+	*ret_r = out;
+	return true;
+}
+
+static enum status refuse(struct plan_txn *t, enum status st, const char *what, struct strv path)
+{
+	const char *dots;
+	struct strv tail = algebra_tail(path, &dots);
+	return err_set(&t->reject, st, "delete_files.data_files", "%s: %s%.*s", what, dots,
+		       STRV_ARG(tail));
+}
+
+static enum status judge(const struct plan *p, int ref, struct plan_txn *t,
+			 const struct recent *recent, int64_t bound, struct strv name)
+{
+	const struct plan_ref *r = &p->refs[ref];
+	const struct manifest_entry *data = algebra_locate(r->views, r->list->l.n, name).data;
+	bool pure = t->kind == RPC_KIND_DELETE;
+	if (!data) {
+		/* Gone because all its rows were deleted: deleting some of them again changes
+		 * nothing, and a later file of this path has a higher sequence number. */
+		if (pure && reflog_knows(r->log, t->read_snapshot))
+			return ST_OK;
+		return refuse(t, ST_WRITE_WRITE, "data file was removed since the read snapshot",
+			      name);
+	}
+	/* The positions are those of another file: they would delete rows that nobody meant. */
+	if ((data->file_seq == SEQ_UNKNOWN || data->file_seq > bound) && !MUTANT("path-reused"))
+		return refuse(t, ST_WRITE_WRITE,
+			      "another data file has this path since the read snapshot", name);
+	for (size_t i = 0; i < recent->n && !MUTANT("deletes-ignored"); i++) {
+		const char *dots, *more;
+		if (!algebra_may_apply(p->base, recent->v[i], data))
+			continue;
+		struct strv del = algebra_tail(recent->v[i]->file.path, &dots),
+			    file = algebra_tail(name, &more);
+		return err_set(&t->reject, ST_WRITE_WRITE, "delete_files.data_files",
+			       "%s%.*s was added for %s%.*s", dots, STRV_ARG(del), more,
+			       STRV_ARG(file));
+	}
+	if (!pure && touched(p, ref, name) && !MUTANT("deletes-ignored"))
+		return refuse(t, ST_WRITE_WRITE, "rows were changed or deleted in", name);
+	return ST_OK;
+}
+
+bool posdel_apply(struct plan *p, int ref, struct plan_txn *t)
+{
+	int64_t bound = 0;
+	struct recent recent = {0};
+	if (t->n_delete_files == 0)
+		return true;
+	if (!algebra_read_bound(p, ref, t, &bound)) {
+		err_set(&t->reject, ST_SNAPSHOT_TOO_OLD, "read_snapshot_id",
+			"the read snapshot is gone, and with it what was added since");
+		return true;
+	}
+	if (!collect(p, ref, t, bound, &recent))
+		return false;
+	for (size_t i = 0; i < t->n_delete_files; i++)
+		for (size_t k = 0; k < t->delete_files[i].n_names; k++)
+			if (judge(p, ref, t, &recent, bound, t->delete_files[i].names[k]) != ST_OK)
+				return true;
+	for (size_t i = 0; i < t->n_delete_files; i++)
+		for (size_t k = 0; k < t->delete_files[i].n_names; k++) {
+			struct strv name = t->delete_files[i].names[k];
+			if (touched(p, ref, name))
+				continue;
+			struct plan_touch *x = arena_calloc(&p->arena, 1, sizeof *x);
+			if (!x)
+				return false;
+			*x = (struct plan_touch){p->touched[slot(ref, name)], ref, name};
+			p->touched[slot(ref, name)] = x;
+		}
+	return true;
+}
+
+bool posdel_moves(const struct plan_lane *lane)
+{
+	for (size_t i = 0; i < lane->n_txns; i++)
+		if (lane->txns[i]->n_delete_files && lane->txns[i]->kind != RPC_KIND_DELETE)
+			return true;
+	return false;
+}
