@@ -16,10 +16,16 @@ void admin_print(const struct buf *b)
 
 void admin_ask(const struct ctl *c, const char *method, const char *path, struct answer *a)
 {
+	admin_send(c, method, path, NULL, a);
+}
+
+void admin_send(const struct ctl *c, const char *method, const char *path, const char *body,
+		struct answer *a)
+{
 	struct err err = {0};
 	*a = (struct answer){0};
 	buf_init(&a->body, CTL_HTTP_MAX);
-	a->status = ctl_http(c->admin, method, path, c->timeout_ms, &a->body, a->why);
+	a->status = ctl_http(c->admin, method, path, body, c->timeout_ms, &a->body, a->why);
 	if (a->status && a->body.n &&
 	    jdoc_parse(buf_bytes(&a->body), ST_CORRUPT, &a->doc, &err) == ST_OK)
 		a->root = jdoc_root(a->doc);

@@ -17,6 +17,9 @@ struct answer {
 };
 
 void admin_ask(const struct ctl *c, const char *method, const char *path, struct answer *a);
+/* The same with a JSON body. */
+void admin_send(const struct ctl *c, const char *method, const char *path, const char *body,
+		struct answer *a);
 void admin_done(struct answer *a);
 /* Says why an answer is not the one that was asked for; its exit code. */
 int admin_refusal(const struct answer *a);

@@ -7,6 +7,39 @@
 #include "clients/ctl/ctl_admin.h"
 #include "proto/base/jwrite.h"
 
+int ctl_cmd_halt(const struct ctl *c, const char *which)
+{
+	char id[37], path[80];
+	struct answer a;
+	struct buf body;
+	struct jwrite w;
+	int code = ctl_find_table(c, which, id);
+	if (code != CTL_OK)
+		return code;
+	if (c->cause && !strv_utf8(strv_of(c->cause))) {
+		fprintf(stderr, "frazilctl: the reason is not UTF-8\n");
+		return CTL_USAGE;
+	}
+	snprintf(path, sizeof path, "/admin/tables/%s/halt", id);
+	buf_init(&body, CTL_OUT_MAX);
+	jwrite_init(&w, &body);
+	jwrite_object(&w);
+	if (c->cause)
+		jwrite_kstr(&w, "cause", strv_of(c->cause));
+	jwrite_end_object(&w);
+	buf_putc(&body, 0);
+	admin_send(c, "POST", path, (const char *)body.p, &a);
+	buf_fini(&body);
+	if (a.status < 200 || a.status > 299)
+		code = admin_refusal(&a);
+	else if (c->json)
+		printf("{\"table-uuid\":\"%s\",\"halted\":true}\n", id);
+	else
+		printf("%s halted\n", id);
+	admin_done(&a);
+	return code;
+}
+
 int ctl_cmd_resume(const struct ctl *c, const char *which)
 {
 	char id[37], path[80];

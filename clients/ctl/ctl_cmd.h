@@ -18,6 +18,7 @@ struct ctl {
 	int timeout_ms;
 	bool json;
 	bool halted; /* tables: only those that wait for an operator */
+	const char *cause; /* halt: why; NULL: not told */
 	size_t limit; /* lists: rows at most; 0: all, of decided batches 20 */
 };
 
@@ -34,6 +35,7 @@ int ctl_cmd_batches(const struct ctl *c, const char *which);
 int ctl_cmd_findings(const struct ctl *c, const char *which);
 /* The UUID of a table. What names several is refused. An exit code; a refusal was said. */
 int ctl_find_table(const struct ctl *c, const char *which, char ret_id[37]);
+int ctl_cmd_halt(const struct ctl *c, const char *which);
 int ctl_cmd_resume(const struct ctl *c, const char *which);
 
 #endif

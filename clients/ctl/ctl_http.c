@@ -11,8 +11,8 @@ static size_t take(char *p, size_t size, size_t n, void *ctx)
 	return buf_ok(b) ? size * n : 0;
 }
 
-int ctl_http(const char *base, const char *method, const char *path, int timeout_ms,
-	     struct buf *body, char why[256])
+int ctl_http(const char *base, const char *method, const char *path, const char *send,
+	     int timeout_ms, struct buf *body, char why[256])
 {
 	char url[1024];
 	long status = 0;
@@ -36,11 +36,18 @@ int ctl_http(const char *base, const char *method, const char *path, int timeout
 	curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, take);
 	curl_easy_setopt(c, CURLOPT_WRITEDATA, body);
 	curl_easy_setopt(c, CURLOPT_USERAGENT, "frazilctl");
+	struct curl_slist *headers = NULL;
+	if (send) {
+		headers = curl_slist_append(NULL, "Content-Type: application/json");
+		curl_easy_setopt(c, CURLOPT_HTTPHEADER, headers);
+		curl_easy_setopt(c, CURLOPT_POSTFIELDS, send);
+	}
 	CURLcode rc = curl_easy_perform(c);
 	if (rc != CURLE_OK)
 		snprintf(why, 256, "%.160s: %.80s", url, curl_easy_strerror(rc));
 	else
 		curl_easy_getinfo(c, CURLINFO_RESPONSE_CODE, &status);
 	curl_easy_cleanup(c);
+	curl_slist_free_all(headers);
 	return (int)status;
 }

@@ -7,9 +7,9 @@
 /* Largest answer that is read. */
 #define CTL_HTTP_MAX ((size_t)64 << 20)
 
-/* Sends one request and appends the answer's body. The HTTP status, or 0 with a reason in `why`
+/* Sends one request, with a JSON body unless it is NULL, and appends the answer's body. The HTTP status, or 0 with a reason in `why`
  * when there was no answer. Proxies of the environment are not used. */
-int ctl_http(const char *base, const char *method, const char *path, int timeout_ms,
-	     struct buf *body, char why[256]);
+int ctl_http(const char *base, const char *method, const char *path, const char *send,
+	     int timeout_ms, struct buf *body, char why[256]);
 
 #endif

@@ -2,19 +2,19 @@
 _frazilctl()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} word command=
-	local commands="status check txn txns tables table batches findings resume version"
+	local commands="status check txn txns tables table batches findings halt resume version"
 	for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
 		case " $commands " in *" $word "*) command=$word ;; esac
 	done
 	case $prev in
-	-a | --admin | -t | --timeout | -n | --limit) COMPREPLY=() && return ;;
+	-a | --admin | -t | --timeout | -n | --limit | --cause) COMPREPLY=() && return ;;
 	-r | --rpc) COMPREPLY=($(compgen -f -- "$cur")) && return ;;
 	esac
 	if [[ $cur == -* ]]; then
-		COMPREPLY=($(compgen -W "--admin --rpc --timeout --json --halted --limit --help" -- "$cur"))
+		COMPREPLY=($(compgen -W "--admin --rpc --timeout --json --halted --cause --limit --help" -- "$cur"))
 	elif [[ -z $command ]]; then
 		COMPREPLY=($(compgen -W "$commands" -- "$cur"))
-	elif [[ " table txns batches findings resume " == *" $command "* ]]; then
+	elif [[ " table txns batches findings halt resume " == *" $command "* ]]; then
 		# Names of the tables that the daemon holds; silence when it does not answer.
 		local names
 		names=$(frazilctl --timeout 1000 tables 2>/dev/null | awk '{print $2}')

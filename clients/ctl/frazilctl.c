@@ -1,4 +1,4 @@
-/* frazilctl: looks at a running frazild and resumes halted tables. See frazilctl(1). */
+/* frazilctl: looks at a running frazild, halts and resumes tables. See frazilctl(1). */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +23,7 @@ static const char usage_text[] =
 	"  batches [TABLE] batches under way; with TABLE also what was decided, newest first\n"
 	"  findings [TABLE]\n"
 	"                  what snapshots of REST clients contradict, newest first\n"
+	"  halt TABLE      publish nothing for a table until its resume; --cause: why\n"
 	"  resume TABLE    clear the halt of a table\n"
 	"  version         versions of this program, its library and the daemon\n"
 	"\n"
@@ -31,6 +32,7 @@ static const char usage_text[] =
 	"  -t, --timeout MS      of one command (10000)\n"
 	"  -j, --json            one JSON value a command\n"
 	"      --halted          tables: only those that wait for an operator\n"
+	"      --cause TEXT      halt: why, for those who look at the table\n"
 	"  -n, --limit N         lists: at most so many rows (all; decided batches: 20)\n"
 	"  -h, --help\n"
 	"\n"
@@ -59,6 +61,7 @@ static int run(const struct ctl *c, const char *command, const char *arg)
 		{"table", NULL, ctl_cmd_table, false},
 		{"batches", NULL, ctl_cmd_batches, true},
 		{"findings", NULL, ctl_cmd_findings, true},
+		{"halt", NULL, ctl_cmd_halt, false},
 		{"resume", NULL, ctl_cmd_resume, false},
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
@@ -78,6 +81,7 @@ int main(int argc, char **argv)
 						{"timeout", required_argument, NULL, 't'},
 						{"json", no_argument, NULL, 'j'},
 						{"halted", no_argument, NULL, 'H'},
+						{"cause", required_argument, NULL, 'C'},
 						{"limit", required_argument, NULL, 'n'},
 						{"help", no_argument, NULL, 'h'},
 						{NULL, 0, NULL, 0}};
@@ -98,6 +102,9 @@ int main(int argc, char **argv)
 			if (!strv_i64(strv_of(optarg), &ms) || ms < 1 || ms > 3600000)
 				return usage();
 			c.timeout_ms = (int)ms;
+			break;
+		case 'C':
+			c.cause = optarg;
 			break;
 		case 'n':
 			if (!strv_i64(strv_of(optarg), &ms) || ms < 1 || ms > 1000000)

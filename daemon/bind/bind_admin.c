@@ -3,6 +3,7 @@
 
 #include "daemon/bind/bind_lists.h"
 #include "daemon/commit/inspect.h"
+#include "proto/base/json.h"
 
 static void one_halt(struct bind_page *p, const struct core_halt *h)
 {
@@ -10,6 +11,7 @@ static void one_halt(struct bind_page *p, const struct core_halt *h)
 	jwrite_key(w, "halt");
 	jwrite_object(w);
 	jwrite_kstr(w, "status", strv_of(h->st));
+	jwrite_kbool(w, "by-operator", h->by_operator);
 	jwrite_ki64(w, "since-ms", h->pg_ms);
 	if (h->object.n)
 		jwrite_kstr(w, "object", h->object);
@@ -103,6 +105,51 @@ static void resumed(void *ctx, const struct reply *reply)
 		call_reply_status(call, 204);
 }
 
+/* {"cause": "why"} into the call's memory; no body: none was given. */
+static enum status cause_of(struct call *call, struct strv *ret_cause, struct err *err)
+{
+	struct jdoc *doc = NULL;
+	struct strv text = {0};
+	const struct jval *v;
+	*ret_cause = STRV("no reason given");
+	if (call->body.n == 0)
+		return ST_OK;
+	enum status st = jdoc_parse(call->body, ST_BAD_REQUEST, &doc, err);
+	if (st != ST_OK)
+		return st;
+	v = jval_get(jdoc_root(doc), "cause");
+	if (!jval_is_object(jdoc_root(doc)) || (v && !jval_as_str(v, &text)))
+		st = err_set(err, ST_BAD_REQUEST, "cause", "not a text in an object");
+	else if (text.n > CORE_CAUSE_MAX)
+		st = err_set(err, ST_BAD_REQUEST, "cause", "longer than %d bytes", CORE_CAUSE_MAX);
+	else if (text.n && !arena_strv(&call->arena, text, ret_cause))
+		st = err_set(err, ST_LIMIT, "cause", "the request is too large");
+	jdoc_free(doc);
+	return st;
+}
+
+/* POST: no batch is begun until the resume; answered when none is under way. */
+static void halt(struct call *own_call)
+{
+	struct bind *b = bind_of(own_call->app);
+	struct event ev = {.kind = EV_HALT};
+	struct err err = {0};
+	if (!b) {
+		unavailable(own_call);
+		return;
+	}
+	enum status st = uuid_parse(own_call->hit.params[0].text, &ev.u.req.table.u)
+				 ? cause_of(own_call, &ev.u.req.u.halt.cause, &err)
+				 : err_set(&err, ST_BAD_REQUEST, "table", "not a table uuid");
+	if (st != ST_OK) {
+		call_reply_err(own_call, &err);
+		return;
+	}
+	ev.u.req.principal = own_call->principal;
+	ev.u.req.deadline_us = own_call->deadline_mono_us;
+	bind_request(b, &ev, resumed, own_call);
+}
+
 /* POST: adopts what the head says now and clears the halt. */
 static void resume(struct call *own_call)
 {
@@ -127,5 +174,6 @@ void bind_admin_routes(struct app *app)
 {
 	bind_lists_routes(app);
 	route_set(app->routes, ROUTE_admin_tables, tables);
+	route_set(app->routes, ROUTE_admin_halt, halt);
 	route_set(app->routes, ROUTE_admin_resume, resume);
 }

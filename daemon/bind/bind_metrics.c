@@ -27,6 +27,7 @@ static const enum metric statements[SQL_KIND_COUNT] = {
 	[SQL_CLEAN_CLAIM] = METRIC_sql_clean_claim,
 	[SQL_CLEAN_DONE] = METRIC_sql_clean_done,
 	[SQL_HORIZON] = METRIC_sql_horizon,
+	[SQL_HALT] = METRIC_sql_halt,
 };
 
 static void collect(void *ctx)

@@ -355,19 +355,6 @@ struct core *core_new(uint64_t seed)
 	return c;
 }
 
-/* The operator's word: adopt what head says now. Requests of the table wait for the reload. */
-void core_resume(struct core *c, struct request *r)
-{
-	struct table *t = table_find(c, r->in.table);
-	if (t && t->state == TABLE_HALTED) {
-		table_drop(c, t, ST_FENCED, "resumed by an operator");
-		table_open(c, r->in.table);
-	} else if (!t) {
-		table_open(c, r->in.table);
-	}
-	request_rpc(c, r, NULL);
-}
-
 void core_step(struct core *core, const struct event *ev, struct effects *fx)
 {
 	struct core *c = core;

@@ -180,6 +180,7 @@ enum ev_kind {
 	EV_TABLE_COMMIT,
 	EV_TABLE_DROP,
 	EV_RESUME, /* operator: adopt what head says, clear HALTED */
+	EV_HALT,   /* operator: no batch is begun until EV_RESUME; answered when none is under way */
 	EV_KIND_COUNT
 };
 
@@ -239,6 +240,9 @@ struct ev_request {
 		struct {
 			bool purge;
 		} drop;
+		struct {
+			struct strv cause; /* 1 to CORE_CAUSE_MAX bytes */
+		} halt;
 	} u;
 };
 
@@ -277,8 +281,10 @@ bool core_idle(const struct core *core);
 
 /* Why a table is halted, and what was under way. */
 #define CORE_HALT_TXNS 16
+#define CORE_CAUSE_MAX 120
 struct core_halt {
 	const char *st;	    /* name of the status */
+	bool by_operator;
 	struct strv object; /* the file or row that cannot be used; empty when none is known */
 	int64_t pg_ms;	    /* since when */
 	int64_t batch_no;   /* of the batch that met it; 0: none */

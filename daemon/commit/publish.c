@@ -185,6 +185,7 @@ static bool hopeless(struct core *c, struct batch *b, const struct sql_result *r
 		r->err.detail[0] ? r->err.detail : "unknown");
 	if (b->ledgered)
 		publish_unledger(c, t->id, b->id, b->ledger.epoch);
+	table_blame(t, b, STRV("PostgreSQL"));
 	batch_back(c, b);
 	table_halt(c, t, &err);
 	return true;

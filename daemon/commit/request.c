@@ -309,7 +309,7 @@ void request_run(struct core *c, struct request *r)
 		create_drop(c, r);
 		return;
 	case EV_RESUME:
-		core_resume(c, r);
+		halt_resume(c, r);
 		return;
 	default:
 		break;
@@ -325,6 +325,9 @@ void request_run(struct core *c, struct request *r)
 		return;
 	case EV_TABLE_COMMIT:
 		rest_enqueue(c, r);
+		return;
+	case EV_HALT:
+		halt_request(c, r);
 		return;
 	default:
 		ASSERT_NEVER("every kind has a handler");

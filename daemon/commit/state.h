@@ -66,6 +66,9 @@ struct request {
 	struct metadata *replied; /* kept until the reply is written */
 	struct strv *purge;
 	size_t n_purge;
+	struct strv cause;	 /* EV_HALT */
+	struct table *halting;	 /* EV_HALT: held */
+	struct table_id resumed; /* EV_RESUME */
 };
 
 /* A vector in a file that a worker wrote. */
@@ -194,6 +197,9 @@ struct table {
 	size_t n_logs;
 	struct err halt;
 	struct core_halt blame; /* object is owned */
+	struct err wish;     /* an operator's, of which the rows know; ST_OK: none */
+	int64_t wish_pg_ms;
+	struct list halters; /* requests that wait until it stands still */
 	size_t batch_limit; /* fewer transactions after a batch that did not fit */
 	int64_t first_us;   /* arrival of the oldest waiting entry, for the window */
 	int64_t pause_us;   /* no batch before: the last attempt failed */
@@ -315,9 +321,6 @@ static inline bool core_sql_clean_failure(const struct sql_result *r)
 	return !r->sent || (!r->lost && r->err.st != ST_OK);
 }
 
-/* EV_RESUME. */
-void core_resume(struct core *c, struct request *r);
-
 /* --- request.c --- */
 void request_new(struct core *c, const struct event *ev);
 /* Each request is answered once; later calls are ignored (it was answered by its deadline). */
@@ -348,6 +351,14 @@ struct table *table_find(struct core *c, struct table_id id);
 struct table *table_open(struct core *c, struct table_id id);
 /* Forgets the table and everything of it in memory; its requests are answered with st. */
 void table_drop(struct core *c, struct table *t, enum status st, const char *why);
+/* --- halt.c --- */
+/* EV_HALT, EV_RESUME. */
+void halt_request(struct core *c, struct request *r);
+void halt_resume(struct core *c, struct request *r);
+/* A table that was just loaded: whether an operator has halted it. */
+void halt_restored(struct core *c, struct table *t, const struct sql_result *r);
+/* Halts a table that an operator wants halted and that does nothing now. */
+bool halt_due(struct core *c, struct table *t);
 /* What table_halt will show, told while it is at hand; b and object may be absent. */
 void table_blame(struct table *t, const struct batch *b, struct strv object);
 void table_halt(struct core *c, struct table *t, const struct err *err);

@@ -108,6 +108,8 @@ static void forget(struct core *c, struct table *t, enum status st, const char *
 			table_tell(c, r, NULL, &err);
 		}
 	}
+	for (struct list *n6; (n6 = list_pop_front(&t->halters));)
+		table_tell(c, LIST_ITEM(n6, struct request, wait), NULL, &err);
 	for (struct list *n5; (n5 = list_pop_front(&t->refused));)
 		request_fail(c, LIST_ITEM(n5, struct request, wait), &err);
 	LIST_FOR (n3, tmp3, &c->requests) {
@@ -153,44 +155,6 @@ void table_hold(struct table *t)
 void table_let(struct table *t)
 {
 	let(t);
-}
-
-void table_blame(struct table *t, const struct batch *b, struct strv object)
-{
-	struct core_halt *h = &t->blame;
-	own_text(&h->object, object);
-	h->batch_no = b ? b->no : 0;
-	h->batch = b ? b->id : (struct batch_id){0};
-	h->n_txns = b ? b->n : 0;
-	for (size_t i = 0; i < h->n_txns && i < ARRAY_SIZE(h->txns); i++)
-		h->txns[i] = b->txns[i]->id;
-}
-
-void table_halt(struct core *c, struct table *t, const struct err *err)
-{
-	t->state = TABLE_HALTED;
-	t->halt = *err;
-	t->blame.st = status_info(err->st)->name;
-	t->blame.pg_ms = c->pg_ms;
-	core_log(c, 3, "table.halted", t, NULL, err);
-	LIST_FOR (n, tmp, &t->queue) {
-		struct entry *e = LIST_ITEM(n, struct entry, node);
-		if (e->kind == ENTRY_REST) {
-			struct request *q = e->req;
-			table_dequeue(t, e);
-			request_status(c, q, ST_TABLE_HALTED, "", err->msg);
-			request_let(q);
-		} else {
-			/* Sealed transactions stay; who waits for them is told. */
-			LIST_FOR (n2, tmp2, &e->txn->waiters) {
-				list_remove(n2);
-				struct err told = *err;
-				told.st = ST_TABLE_HALTED;
-				table_tell(c, LIST_ITEM(n2, struct request, wait), e->txn, &told);
-			}
-		}
-	}
-	request_table_ready(c, t);
 }
 
 /* ------------------------------------------------------------------ taking over */
@@ -364,6 +328,7 @@ static void queue_done(struct core *c, void *ctx, const struct event *ev)
 			t->failures = 0;
 			for (size_t i = 0; i < r->n_items; i++)
 				txn_restore(c, t, &r->items[i]);
+			halt_restored(c, t, r);
 			request_table_ready(c, t);
 			table_pump(c, t);
 		}
@@ -432,6 +397,7 @@ struct table *table_open(struct core *c, struct table_id id)
 	list_init(&t->ordered);
 	list_init(&t->waiting);
 	list_init(&t->refused);
+	list_init(&t->halters);
 	list_init(&t->node);
 	t->next = c->tables[slot_of(id)];
 	c->tables[slot_of(id)] = t;
@@ -600,6 +566,7 @@ void table_pump(struct core *c, struct table *t)
 		return;
 	t->pumping = true;
 	table_hold(t);
+	halt_due(c, t);
 	while (!t->gone && t->state == TABLE_READY && !t->batch && !t->taking && t->n_queue > 0) {
 		int64_t at = t->pause_us;
 		if (c->conf.window_us > 0 && at < t->first_us + c->conf.window_us)
@@ -612,6 +579,8 @@ void table_pump(struct core *c, struct table *t)
 			break;
 		}
 		batch_start(c, t);
+		/* It may have ended at once. */
+		halt_due(c, t);
 	}
 	t->pumping = false;
 	table_let(t);

@@ -101,11 +101,13 @@ struct batch_row {
  * PostgreSQL's clock at the statement, after its lock waits. Two effects on one transaction or
  * table keep their order only if the second is issued after the first was answered.
  *
- * RECOVER      tables that have OPEN or SEALED transactions, ascending, and the secret.
+ * RECOVER      tables that have OPEN or SEALED transactions or are halted, ascending, and the
+ *              secret.
  * HEAD_READ    found, head with its name; not found: dropped or never there.
  * HEAD_BUMP    where table, incarnation and epoch = epoch_read: epoch + 1, holder = the one given;
  *              APPLIED with the head after it, else REFUSED.
  * QUEUE_READ   OPEN and SEALED transactions of the table by id, fragments by (fragment_id, attempt).
+ *              And the cause of an operator's halt, if there is one.
  * BATCH_LOOK   by table and batch id, whatever the incarnation and whether or not the table lives.
  * TXN_BEGIN    row exists: other table, principal or params -> DIGEST_CONFLICT, no row shown; else
  *              OK, and an OPEN row's expiry becomes max(it, now + its own ttl). No row, first that
@@ -176,7 +178,10 @@ struct batch_row {
  *              time < closed_before, final at or before now - lifetime and not LOST are purged with
  *              their fragments (10,000 a table and call), a batch with its last transaction, and
  *              batches of no transactions created at or before now - lifetime, but never the
- *              head's last one. */
+ *              head's last one.
+ * HALT         empty cause: the table's halt goes, if there is one, APPLIED. Else no head with table
+ *              and epoch -> REFUSED; else the table is halted with this cause, since now unless it
+ *              was before. A halt goes with its head (Drop, overwrite). */
 
 /* ------------------------------------------------------------------ SQL effects
  * One effect is one statement and its own transaction with its guard inside. `lost` in the
@@ -203,6 +208,7 @@ enum sql_kind {
 	SQL_CLEAN_CLAIM,  /* queued objects past their grace become claimed, in a commit of its own */
 	SQL_CLEAN_DONE,   /* deleted or found live: the row goes, or stays claimed */
 	SQL_HORIZON,      /* advances closed_before of every table and purges behind it */
+	SQL_HALT,         /* an operator's halt of a table, or its end */
 	SQL_KIND_COUNT
 };
 
@@ -346,6 +352,12 @@ struct sql_horizon {
 	int64_t lifetime_ms;
 };
 
+struct sql_halt {
+	struct table_id table;
+	int64_t epoch;
+	struct strv cause; /* empty: the halt ends, whatever the epoch */
+};
+
 struct sql_effect {
 	enum sql_kind kind;
 	union {
@@ -367,6 +379,7 @@ struct sql_effect {
 		struct sql_clean_claim claim;
 		const struct sql_clean_done *clean_done;
 		struct sql_horizon horizon;
+		struct sql_halt halt;
 	} u;
 };
 
@@ -401,6 +414,8 @@ struct sql_result {
 	size_t n_items;
 	const struct table_id *tables; /* RECOVER */
 	size_t n_tables;
+	struct strv halted;       /* QUEUE_READ: an operator's cause; empty: not halted */
+	int64_t halted_pg_ms;
 	struct digest secret;     /* RECOVER */
 	const struct strv *paths; /* CLEAN_CLAIM; TABLE_DROP: what a purge left alone */
 	size_t n_paths;

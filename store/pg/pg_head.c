@@ -18,6 +18,11 @@ void pg_head_args(const struct sql_effect *fx, struct pgargs *a)
 	case SQL_HORIZON:
 		pgargs_i64(a, fx->u.horizon.lifetime_ms);
 		break;
+	case SQL_HALT:
+		pgargs_uuid(a, fx->u.halt.table.u);
+		pgargs_i64(a, fx->u.halt.epoch);
+		pgargs_text(a, fx->u.halt.cause);
+		break;
 	default:
 		ASSERT(false);
 	}
@@ -40,10 +45,10 @@ static bool recover(const struct pgres *res, struct arena *arena, struct sql_res
 	return !r.bad;
 }
 
-/* now, part, transaction, fragment; one row of part 0 carries the clock alone */
+/* now, part, transaction, fragment, halt; one row of part 0 carries clock and halt alone */
 static bool queue(const struct pgres *res, struct arena *arena, struct sql_result *ret)
 {
-	enum { TXN = 2, FRAGMENT = TXN + PG_TXN_COLS };
+	enum { TXN = 2, FRAGMENT = TXN + PG_TXN_COLS, HALT = FRAGMENT + PG_FRAGMENT_COLS };
 	size_t rows = pgres_rows(res);
 	struct sql_item_result *items = arena_calloc(arena, rows + 1, sizeof *items);
 	if (!items)
@@ -52,6 +57,12 @@ static bool queue(const struct pgres *res, struct arena *arena, struct sql_resul
 		struct pgrow r = {.res = res, .row = i};
 		int32_t part = pgrow_i32(&r, 1);
 		if (part == 0) {
+			if (!pgrow_null(&r, HALT)) {
+				ret->halted = pgrow_text(&r, HALT);
+				ret->halted_pg_ms = pgrow_i64(&r, HALT + 1);
+			}
+			if (r.bad)
+				return false;
 			i++;
 			continue;
 		}
@@ -95,6 +106,9 @@ bool pg_head_result(const struct sql_effect *fx, const struct pgres *res, struct
 			pg_rows_head(&r, 1, &ret->head);
 			ret->head.name = pgrow_text(&r, 1 + PG_HEAD_COLS);
 		}
+		return !r.bad;
+	case SQL_HALT:
+		ret->verdict = pgrow_bool(&r, 1) ? SQL_APPLIED : SQL_REFUSED;
 		return !r.bad;
 	default: /* SQL_HORIZON */
 		return !r.bad;

@@ -198,6 +198,7 @@ static enum pgsql statement(enum sql_kind kind)
 		[SQL_UNLEDGER] = PGSQL_UNLEDGER,     [SQL_TABLE_CREATE] = PGSQL_TABLE_CREATE,
 		[SQL_TABLE_DROP] = PGSQL_TABLE_DROP, [SQL_CLEAN_CLAIM] = PGSQL_CLEAN_CLAIM,
 		[SQL_CLEAN_DONE] = PGSQL_CLEAN_DONE, [SQL_HORIZON] = PGSQL_HORIZON,
+		[SQL_HALT] = PGSQL_HALT,
 	};
 	return map[kind];
 }
@@ -236,6 +237,9 @@ static uint64_t route_of(const struct pgfx *fx, const struct sql_effect *e)
 		break;
 	case SQL_HEAD_BUMP:
 		t = e->u.bump.table;
+		break;
+	case SQL_HALT:
+		t = e->u.halt.table;
 		break;
 	case SQL_BATCH_LOOK:
 		t = e->u.look.table;

@@ -98,6 +98,7 @@ static void same(const struct world *w, const struct sql_effect *e, const struct
 			fragments += m->items[i].n_fragments;
 		SAME("items", m->n_items, r->r.n_items);
 		SAME("fragments", fragments, r->fragments);
+		SAME("halted", m->halted.n, r->r.halted.n);
 		break;
 	}
 	case SQL_BATCH_LOOK:
@@ -109,6 +110,7 @@ static void same(const struct world *w, const struct sql_effect *e, const struct
 	case SQL_PUBLISH:
 	case SQL_UNLEDGER:
 	case SQL_TABLE_DROP:
+	case SQL_HALT:
 		SAME("verdict", m->verdict, r->r.verdict);
 		break;
 	default:
@@ -183,7 +185,7 @@ int main(int argc, char **argv)
 	uint64_t last = strtoull(argv[3], NULL, 10);
 	for (at_seed = strtoull(argv[2], NULL, 10); at_seed <= last && !pgtest_failed; at_seed++) {
 		admin_script(admin,
-			     "TRUNCATE frazil.txn, frazil.fragment, frazil.batch, frazil.object,"
+			     "TRUNCATE frazil.halt, frazil.txn, frazil.fragment, frazil.batch, frazil.object,"
 			     " frazil.head, frazil.horizon, frazil.tabular, frazil.namespace,"
 			     " frazil.warehouse");
 		catalog = false;

@@ -13,7 +13,7 @@ import pytest
 import frazil
 from frazil import wire
 from support.foreign import Writer
-from support.lab import Lab, Peer, begin, fragment, ids, ref_of
+from support.lab import Lab, Peer, begin, fragment, ids, ref_of, refused
 from support.postgres import ROOT
 
 
@@ -69,6 +69,9 @@ def test_not_ready_while_draining(make_daemon):
 
 
 def test_not_ready_without_postgresql(daemon, postgres, lab):
+    t = lab.table("away")
+    t.append(1)
+    at = "/admin/tables/%s/" % t.metadata()["table-uuid"]
     postgres.stop()
     try:
         end = time.monotonic() + 20
@@ -80,12 +83,18 @@ def test_not_ready_without_postgresql(daemon, postgres, lab):
         assert daemon.admin.get("/healthz").status == 200
         assert "frazil_ready 0\n" in daemon.admin.get("/metrics").body.decode()
         assert daemon.admin.get("/admin/txns").status == 200
+        # An operator's words are refused cleanly: afterwards nothing is halted.
+        for word in ("halt", "resume"):
+            got = daemon.admin.call("POST", at + word, {})
+            assert got.status == 503 and got.error["type"] == "ServiceUnavailableException", got
     finally:
         postgres.start()
     end = time.monotonic() + 30
     while daemon.admin.get("/readyz").status != 200:
         assert time.monotonic() < end
         time.sleep(0.05)
+    assert halted(daemon) == {}
+    t.append(1)
 
 
 # ---- metrics
@@ -292,3 +301,133 @@ def test_halted_by_a_missing_file(daemon, lab):
     assert peer.call("commit_once", record)["state"] == "COMMITTED"
     t.added(*files)
     assert get(daemon, "/admin/tables", halted="true")["tables"] == []
+
+
+# ---- an operator's halt
+
+def halted(daemon):
+    """Halted tables by name, when no table is loading."""
+    end = time.monotonic() + 20
+    while any(t["state"] == "loading" for t in get(daemon, "/admin/tables", limit=500)["tables"]):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    return {t["name"]: t for t in get(daemon, "/admin/tables", halted="true")["tables"]}
+
+
+def halted_again(daemon, name):
+    """After a restart: the daemon serves before it knows every table."""
+    end = time.monotonic() + 20
+    while name not in halted(daemon):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    return halted(daemon)[name]
+
+
+def sealed(peer, table, files):
+    me = ids(peer.call("begin", begin(table)))
+    frag = fragment("f", files)
+    peer.call("stage", {**me, "fragment": frag})
+    peer.call("seal", {**me, "fragments": [ref_of(frag)]})
+    return me
+
+
+def test_halt(daemon, lab):
+    """Nothing is published until the resume, over a restart too; reads and Status are served."""
+    t, beside = lab.table("stopped"), lab.table("running")
+    t.append(3)
+    location = t.load()["metadata-location"]
+    at = "/admin/tables/%s/" % t.metadata()["table-uuid"]
+    peer = Peer(daemon)
+    files = t.files(2)
+    me = sealed(peer, t, files)
+    daemon.admin.want(204, "POST", at + "halt", {"cause": "surgery"})
+    for _ in range(2):
+        shown = halted_again(daemon, "main.adm.stopped")
+        assert shown["cause"] == "halted by an operator: surgery" and shown["halt"]["by-operator"] is True
+        assert 0 < shown["halt"]["since-ms"] and "batch-no" not in shown["halt"]
+        for call, record in (("begin", begin(t)), ("commit", {**me, "summary": []}),
+                             ("commit_once", {"begin": begin(t), "fragments": [fragment("0", t.files(1))], "summary": []})):
+            with refused("TABLE_HALTED"):
+                peer.call(call, record)
+        got = lab.rest.call("POST", t.target, {"requirements": [], "updates": [
+            {"action": "set-properties", "updates": {"a": "b"}}]})
+        assert got.status == 409 and got.error["type"] == "TableHaltedException" and "surgery" in got.error["message"], got
+        assert t.load()["metadata-location"] == location
+        assert peer.call("status", {"txn_id": me["txn_id"]})["state"] == "SEALED"
+        beside.append(1)
+        daemon.restart(kill=True)
+    # Halted again: the new word counts. Resumed: what waits is decided.
+    daemon.admin.want(204, "POST", at + "halt", None)
+    daemon.admin.want(204, "POST", at + "resume")
+    assert halted(daemon) == {}
+    assert peer.call("commit", {**me, "summary": []})["state"] == "COMMITTED"
+    t.added(*files)
+    t.append(1)
+    daemon.restart(kill=True)
+    assert halted(daemon) == {}
+
+
+def test_halt_waits_for_the_batch_under_way(make_daemon):
+    d = make_daemon(settings={"fs.put-delay-ms": 300})
+    lab = Lab(d, "way")
+    t = lab.table("t")
+    t.append(1)
+    at = "/admin/tables/%s/" % t.metadata()["table-uuid"]
+    peer = Peer(d)
+    first, second = t.files(2), t.files(2)
+    a, b = sealed(peer, t, first), sealed(peer, t, second)
+    assert peer.call("commit", {**a, "summary": [], "max_wait_ms": 1})["state"] == "SEALED"
+    end = time.monotonic() + 20
+    while not get(d, "/admin/batches")["in-flight"]:
+        assert time.monotonic() < end
+    peer.call("commit", {**b, "summary": [], "max_wait_ms": 1})
+    d.admin.want(204, "POST", at + "halt", {"cause": "stop"})
+    assert get(d, "/admin/batches")["in-flight"] == []
+    assert peer.call("status", {"txn_id": a["txn_id"]})["state"] == "COMMITTED"
+    t.added(*first)
+    head = t.head()
+    time.sleep(1)
+    assert peer.call("status", {"txn_id": b["txn_id"]})["state"] == "SEALED" and t.head() == head
+    d.restart()
+    halted_again(d, "main.way.t")
+    d.admin.want(204, "POST", at + "resume")
+    assert peer.call("commit", {**b, "summary": []})["state"] == "COMMITTED"
+    t.added(*second)
+    lab.check()
+
+
+def test_halt_ends_with_its_table(daemon, lab):
+    t = lab.table("replaced")
+    t.append(1)
+    at = "/admin/tables/%s/" % t.metadata()["table-uuid"]
+    daemon.admin.want(204, "POST", at + "halt", {})
+    lab.rest.want(204, "DELETE", t.target)
+    lab.forget(t)
+    assert "main.adm.replaced" not in halted(daemon)
+    lab.table("replaced").append(1)
+    got = daemon.admin.call("POST", at + "halt", {})
+    assert got.status == 404 and got.error["type"] == "NoSuchTableException", got
+
+
+@pytest.mark.parametrize("body", [b"x", b"[]", b'{"cause":1}', b'{"cause":"%s"}' % (b"x" * 121), b'{"cause":"\xff"}'])
+def test_bad_halts(daemon, lab, body):
+    got = daemon.admin.raw("POST", "/admin/tables/%s/halt" % uuid.uuid4(), body)
+    assert got.status == 400, got
+    assert daemon.admin.call("POST", "/admin/tables/x/halt", {}).status == 400
+
+
+def test_halt_needs_the_daemon_that_serves(daemon, make_daemon, conninfo, lab):
+    t = lab.table("served")
+    t.append(1)
+    at = "/admin/tables/%s/" % t.metadata()["table-uuid"]
+    two = make_daemon(conninfo, start=False, settings={"warehouse.location": daemon.settings["warehouse.location"]})
+    two.spawn()
+    end = time.monotonic() + 20
+    while True:
+        try:
+            got = two.admin.call("POST", at + "halt", {})
+            break
+        except OSError:
+            assert time.monotonic() < end
+            time.sleep(0.05)
+    assert got.status in (406, 503), got

@@ -94,6 +94,23 @@ def test_lists(lab, daemon, ctl):
     ctl(4, "batches", frazil.uuid7(), said="UUID")
 
 
+def test_halt_and_resume(lab, daemon, ctl):
+    table = lab.table("stopped")
+    _, o = table.append(2)
+    id = table.metadata()["table-uuid"]
+    assert json.loads(ctl(0, "-j", "halt", "stopped", "--cause", "l'été \"42\"")) == {"table-uuid": id, "halted": True}
+    (shown,) = json.loads(ctl(0, "-j", "tables", "--halted"))
+    assert shown["table-uuid"] == id and shown["cause"] == "halted by an operator: l'été \"42\"" and shown["halt"]["by-operator"]
+    assert "HALTED: halted by an operator" in ctl(0, "table", table.name)
+    assert json.loads(ctl(1, "-j", "check"))["halted"] == 1
+    assert "COMMITTED" in ctl(0, "txn", o.txn_id)
+    ctl(0, "resume", table.name)
+    ctl(0, "check")
+    ctl(4, "halt", "ctl.none", said="ctl.none")
+    ctl(4, "halt", table.name, "--cause", "x" * 121, said="cause")
+    table.append(1)
+
+
 def test_a_name_of_two_tables(lab, daemon, ctl):
     lab.rest.want(200, "POST", "/v1/namespaces", {"namespace": ["ctl2"], "properties": {}})
     pair = [lab.table("twin"), Lab.__new__(Lab)]
@@ -154,8 +171,8 @@ def test_help_and_manual_agree(ctl):
         manual = f.read().replace("\\-", "-")
     with open(os.path.join(ROOT, "clients/ctl/frazilctl.bash"), encoding="utf-8") as f:
         completion = f.read()
-    for word in ("status", "check", "txn", "txns", "tables", "table", "batches", "findings", "resume", "version",
-                 "--admin", "--rpc", "--timeout", "--json", "--halted", "--limit", "--help"):
+    for word in ("status", "check", "txn", "txns", "tables", "table", "batches", "findings", "halt", "resume", "version",
+                 "--admin", "--rpc", "--timeout", "--json", "--halted", "--cause", "--limit", "--help"):
         assert word in told and word in manual and word in completion, word
 
 

@@ -151,6 +151,9 @@ static void resume(struct world *w, void *arg)
 {
 	struct event ev = {.kind = EV_RESUME};
 	ev.u.req.table = *(struct table_id *)arg;
+	struct m_halt *h = pg_halt(w, ev.u.req.table);
+	if (h)
+		h->confirmed = false;
 	actors_send(w, REQ_RESUME, NULL, NULL, &ev);
 }
 
@@ -160,11 +163,35 @@ static void halted(void *ctx, const struct core_table_info *info)
 	if (!info->halted)
 		return;
 	world_trace(w, "halted: %.*s", STRV_ARG(info->halt_cause));
-	if (!w->conf.outside)
+	if (!w->conf.outside && !info->halt->by_operator)
 		world_fail(w, "a table halted: %.*s", STRV_ARG(info->halt_cause));
 	struct table_id *id = world_alloc(w, sizeof *id);
 	*id = info->table;
-	world_at(w, 1000, resume, id);
+	bool human = info->halt->by_operator && !w->calm;
+	world_at(w, human ? world_below(w, 2000000) : 1000, resume, id);
+}
+
+static void send_halt(struct world *w, void *arg)
+{
+	struct event ev = {.kind = EV_HALT};
+	struct table_id *id = world_alloc(w, sizeof *id);
+	int64_t incarnation;
+	if (w->calm)
+		return;
+	world_at(w, 300000 + world_below(w, 1500000), send_halt, arg);
+	if (!actors_table(w, world_below(w, w->conf.tables), id, &incarnation))
+		return;
+	ev.u.req.table = *id;
+	ev.u.req.u.halt.cause = STRV("a simulated word");
+	actors_send(w, REQ_HALT, NULL, id, &ev);
+}
+
+/* From now on nothing is published, not by a daemon of later either, until the resume is sent. */
+static void halt_reply(struct world *w, const struct req *r, const struct reply *reply)
+{
+	struct m_halt *h = pg_halt(w, *(const struct table_id *)r->arg);
+	if (reply->kind != REPLY_ERR && h)
+		h->confirmed = true;
 }
 
 static void watch(struct world *w, void *arg)
@@ -199,6 +226,9 @@ void actors_reply(struct world *w, struct effect *e)
 		return;
 	case REQ_RESUME:
 		return;
+	case REQ_HALT:
+		halt_reply(w, r, reply);
+		return;
 	}
 }
 
@@ -210,6 +240,8 @@ void actors_start(struct world *w)
 		a->tables[i].name = world_printf(w, "t%d", i);
 		send_create(w, &a->tables[i]);
 	}
+	if (w->conf.operator)
+		world_at(w, 200000, send_halt, NULL);
 	if (w->conf.dropper)
 		world_at(w, w->conf.run_us / 3, send_drop, &a->tables[0]);
 	workers_start(w);

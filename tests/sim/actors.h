@@ -13,6 +13,7 @@ enum req_use {
 	REQ_REST,
 	REQ_TABLE,
 	REQ_RESUME,
+	REQ_HALT,
 	REQ_BEAT,
 };
 

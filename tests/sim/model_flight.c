@@ -109,6 +109,9 @@ static void find_locks(struct world *w, struct flight *fl)
 		if (e->u.ledger.epoch >= 0)
 			fl->locks[fl->n_locks++] = e->u.ledger.table.u;
 		return;
+	case SQL_HALT:
+		fl->locks[fl->n_locks++] = e->u.halt.table.u;
+		return;
 	case SQL_UNLEDGER:
 		fl->locks[fl->n_locks++] = e->u.unledger.table.u;
 		return;

@@ -12,6 +12,7 @@ static const char *const kind_names[] = {
 	"txn_begin",    "txn_stage",  "txn_seal",    "txn_once",   "txn_request",
 	"txn_end",      "txn_read",   "ledger",      "publish",    "unledger",
 	"table_create", "table_drop", "clean_claim", "clean_done", "horizon",
+	"halt",
 };
 
 const char *model_kind_name(enum sql_kind kind)
@@ -274,6 +275,46 @@ static void do_queue_read(struct world *w, struct table_id table, struct sql_res
 			fill_read(w, t, &v[r->n_items++]);
 	}
 	r->items = v;
+	const struct m_halt *h = pg_halt(w, table);
+	if (h) {
+		r->halted = h->cause;
+		r->halted_pg_ms = world_pg_ms(w);
+	}
+}
+
+/* ------------------------------------------------------------------ an operator's halt */
+
+struct m_halt *pg_halt(struct world *w, struct table_id table)
+{
+	for (size_t i = 0; i < w->pg.n_halts; i++)
+		if (uuid_eq(w->pg.halts[i].table.u, table.u))
+			return &w->pg.halts[i];
+	return NULL;
+}
+
+static void end_halt(struct world *w, struct table_id table)
+{
+	struct m_halt *h = pg_halt(w, table);
+	if (h)
+		*h = w->pg.halts[--w->pg.n_halts];
+}
+
+static void do_halt(struct world *w, const struct sql_halt *k, struct sql_result *r)
+{
+	struct pg *p = &w->pg;
+	const struct head_row *head = pg_head(w, k->table);
+	struct m_halt *h = pg_halt(w, k->table);
+	r->verdict = SQL_APPLIED;
+	if (k->cause.n == 0) {
+		end_halt(w, k->table);
+	} else if (!head || head->epoch != k->epoch) {
+		r->verdict = SQL_REFUSED;
+	} else if (h) {
+		h->cause = world_strv(w, k->cause);
+	} else {
+		p->halts = world_grow(w, p->halts, &p->cap_halts, p->n_halts + 1, sizeof *p->halts);
+		p->halts[p->n_halts++] = (struct m_halt){k->table, world_strv(w, k->cause), false};
+	}
 }
 
 /* ------------------------------------------------------------------ the decision */
@@ -340,6 +381,9 @@ static void do_publish(struct world *w, const struct sql_publish *p, struct sql_
 		err_set(&r->err, ST_INTERNAL, "", "an object of the batch is not in the ledger");
 		return;
 	}
+	const struct m_halt *halt = pg_halt(w, p->row.table);
+	if (halt && halt->confirmed)
+		world_fail(w, "batch %" PRId64 " of a halted table", p->row.batch_no);
 	h->version++;
 	h->metadata_location = p->row.metadata_location;
 	h->last_batch = p->row.batch_no;
@@ -431,6 +475,7 @@ static void do_bump(struct world *w, const struct sql_head_bump *b, struct sql_r
 static void end_table(struct world *w, struct table_id table)
 {
 	struct pg *p = &w->pg;
+	end_halt(w, table);
 	for (size_t i = 0; i < p->n_txns; i++) {
 		struct m_txn *t = p->txns[i];
 		if (uuid_eq(t->r.table.u, table.u) && t->r.state <= TXN_DB_SEALED) {
@@ -521,7 +566,7 @@ static void do_recover(struct world *w, struct sql_result *r)
 		for (size_t k = 0; k < p->n_txns; k++)
 			any |= p->txns[k]->r.state <= TXN_DB_SEALED &&
 			       uuid_eq(p->txns[k]->r.table.u, p->heads[i].table.u);
-		if (any)
+		if (any || pg_halt(w, p->heads[i].table))
 			v[r->n_tables++] = p->heads[i].table;
 	}
 	r->tables = v;
@@ -657,6 +702,9 @@ void model_execute(struct world *w, struct flight *fl)
 		break;
 	case SQL_TABLE_DROP:
 		do_drop(w, &e->u.drop, r);
+		break;
+	case SQL_HALT:
+		do_halt(w, &e->u.halt, r);
 		break;
 	case SQL_CLEAN_CLAIM:
 		do_claim(w, &e->u.claim, r);

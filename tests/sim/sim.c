@@ -53,6 +53,7 @@ static void draw(struct world *w)
 	c->deletes = world_chance(w, 650);
 	c->dropper = world_chance(w, 150);
 	c->outside = world_chance(w, 150) && !effects_only;
+	c->operator = w->seed % 6 == 5;
 	c->steal = world_chance(w, 150) ? 100 : 5;
 	c->zombies = world_chance(w, 300);
 	c->sql_us = 200 + world_below(w, 4000);

@@ -36,6 +36,7 @@ struct sim_conf {
 	bool partitioned, deletes, dropper;
 	bool zombies; /* some crashes only look like one */
 	bool outside; /* somebody changes rows by hand */
+	bool operator; /* somebody halts tables and resumes them */
 	int steal; /* of 1000 files: somebody else's path */
 	int sql_us, io_us;         /* typical latencies */
 	int64_t run_us;            /* faults and new work until then */
@@ -97,6 +98,11 @@ struct m_tab {
 	struct strv name;
 	struct table_id table;
 };
+struct m_halt {
+	struct table_id table;
+	struct strv cause;
+	bool confirmed; /* the operator was told so: nothing may be published */
+};
 struct m_lock {
 	struct uuid key;
 	struct flight *holder, *first, *last;
@@ -113,6 +119,8 @@ struct pg {
 	size_t n_objs, cap_objs;
 	struct m_tab *tabs;
 	size_t n_tabs, cap_tabs;
+	struct m_halt *halts;
+	size_t n_halts, cap_halts;
 	struct m_lock *locks;
 	size_t n_locks, cap_locks;
 	int64_t incarnation;
@@ -209,6 +217,8 @@ struct head_row *pg_head(struct world *w, struct table_id table);
 struct m_txn *pg_txn(struct world *w, struct txn_id id);
 struct batch_row *pg_batch(struct world *w, struct table_id table, int64_t incarnation,
 			   int64_t batch_no);
+/* NULL: the table is not halted by an operator. */
+struct m_halt *pg_halt(struct world *w, struct table_id table);
 struct m_obj *pg_obj(struct world *w, struct strv path);
 
 /* --- model_store.c --- */
