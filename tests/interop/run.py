@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Foreign engines against a catalog: who reads and writes what, compared with a model of the tables.
 
-usage: run.py [--uri URI] [--parts catalog,frazil,matrix,mixed] [--engines spark,duckdb,...] [--no-audit]
+usage: run.py [--uri URI] [--parts catalog,frazil,matrix,messages,mixed] [--engines spark,duckdb,...] [--no-audit]
 Without --uri it starts PostgreSQL and the daemon (FRAZILD, default build/gcc/frazild). Exit 1 when a
 reader differs from the model, an auditor's rule is broken, or an engine fails in a way not known of
 exactly its version. What an engine does not offer is printed with its version, never left out.
@@ -229,6 +229,9 @@ def run(suite, parts, rpc):
     if "matrix" in parts:
         import matrix_suite
         matrix_suite.run(suite, rpc)
+    if "messages" in parts:
+        import message_suite
+        message_suite.run(suite, rpc)
     if "mixed" in parts:
         import mixed_suite
         mixed_suite.run(suite, rpc)
@@ -244,7 +247,7 @@ def main():
     p = argparse.ArgumentParser()
     p.add_argument("--uri")
     p.add_argument("--rpc")
-    p.add_argument("--parts", default="catalog,frazil,matrix,mixed")
+    p.add_argument("--parts", default="catalog,frazil,matrix,messages,mixed")
     p.add_argument("--engines", default=",".join(ENGINES))
     p.add_argument("--no-audit", action="store_true")
     p.add_argument("--only", help="writers of the frazil part whose name holds this text")

@@ -237,3 +237,56 @@ def test_vector_as_duckdb_writes_it(lab, catalog):
     stage(lab, t, "TRINO", [messages.vector(path, framed((3, none), (1, none), (0, low)), 2)], "DELETE", o.snapshot_id)
     t.deleted(path, [1, 7])
     assert theirs(catalog, t) == t.ids()
+
+
+PUFFIN = ["VELOX", "PRESTO", "ICEBERG"]
+
+
+def folder(path):
+    return path.rpartition("/")[0]
+
+
+@pytest.mark.parametrize("dialect", PUFFIN)
+def test_vector_in_puffin(lab, catalog, dialect):
+    """The sink wrote a file for the data file, beside it, with what was deleted before it in it: only the rest is new.
+    Several vectors may share a file (case BC-058), two may name one data file."""
+    t = lab.table("puffin_" + dialect.lower())
+    path, o = t.append(30)
+    other, o = t.append(10)
+    o = t.delete(path, [1, 2], o.snapshot_id)
+    made = messages.write_puffin(folder(path), {path: [1, 2, 5, 6], other: [9]})
+    again = messages.write_puffin(folder(path), {path: [1, 2, 6, 7]}, fields=())
+    texts = [messages.puffin(dialect, d, **at) for found in (made, again) for d, at in found.items()]
+    staged, o = stage(lab, t, dialect, texts, "DELETE", o.snapshot_id)
+    t.deleted(path, [5, 6, 7])
+    t.deleted(other, [9])
+    assert staged.warnings == []
+    assert o.rows_deleted == 4 and {d["data_file"]: (d["deleted"], d["overlap"]) for d in o.deletes} == {
+        path: (3, 0), other: (1, 0)}
+    assert theirs(catalog, t) == t.ids()
+
+
+@pytest.mark.parametrize("dialect", PUFFIN)
+def test_puffin_refused(lab, dialect):
+    """cases BC-054, BC-060, BC-061"""
+    t = lab.table("puffin_bad_" + dialect.lower())
+    path, o = t.append(30)
+    at = messages.write_puffin(folder(path), {path: [3, 4]})[path]
+
+    def bad(*names, **more):
+        with refused(*names):
+            stage(lab, t, dialect, [messages.puffin(dialect, path, **{**at, **more})], "DELETE", o.snapshot_id)
+
+    bad("DV_CORRUPT", count=3)
+    bad("DV_CORRUPT", offset=at["offset"] + 8)
+    bad("DV_CORRUPT", length=at["length"] - 1)
+    bad("DV_CORRUPT", length=at["length"] + 1)
+    bad("BAD_REQUEST", count=0)
+    bad("FILE_MISSING", path=at["path"] + "x")
+    bad("PATH_OUTSIDE", path="file:///etc/passwd")
+    bad("DV_CORRUPT", "BAD_REQUEST", offset=-1)
+    far = messages.write_puffin(folder(path), {path: [30]})[path]
+    with refused("POSITION_RANGE"):
+        stage(lab, t, dialect, [messages.puffin(dialect, path, **far)], "DELETE", o.snapshot_id)
+    stage(lab, t, dialect, [messages.puffin(dialect, path, **at)], "DELETE", o.snapshot_id)
+    t.deleted(path, [3, 4])
