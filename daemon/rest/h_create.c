@@ -7,8 +7,6 @@
 #include "store/obj/fs.h"
 #include "store/pg/pg_tabular.h"
 
-/* Bytes of one name in the path of a table: names are for people, the uuid makes it unique. */
-#define SEGMENT_MAX 64
 #define TABLE_EXISTS "Requirement failed: table already exists"
 #define STAGED_MAX_BYTES METADATA_MAX_BYTES
 
@@ -63,71 +61,11 @@ static void fail(struct create_work *w, const struct err *err)
 
 /* ------------------------------------------------------------------ where it lies */
 
-static void put_segment(struct buf *b, struct strv name)
-{
-	static const char plain[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.=";
-	name = strv_sub(name, 0, SEGMENT_MAX);
-	for (size_t i = 0; i < name.n; i++) {
-		bool ok = name.p[i] && strchr(plain, name.p[i]) && !(i == 0 && name.p[i] == '.');
-		buf_putc(b, ok ? (uint8_t)name.p[i] : (uint8_t)'_');
-	}
-}
-
-/* Beneath the namespace's own location, else beneath the warehouse by the namespace's levels.
- * Characters that file systems or engines read in their own way become '_'. */
-static bool place_table(struct create_work *w, struct strv ns_location, struct strv *ret_location)
-{
-	struct buf b;
-	buf_init(&b, 65536);
-	if (ns_location.n) {
-		buf_putv(&b, ns_location);
-		while (b.n > 1 && b.p[b.n - 1] == '/')
-			b.n--;
-	} else {
-		buf_putv(&b, w->place.root);
-		for (size_t i = 0; i < w->place.ns.n; i++) {
-			buf_putc(&b, '/');
-			put_segment(&b, w->place.ns.levels[i]);
-		}
-	}
-	buf_putc(&b, '/');
-	put_segment(&b, w->place.name);
-	buf_putc(&b, '-');
-	digest_hex(&b, (struct bytes){w->uuid.b, sizeof w->uuid.b});
-	bool ok = buf_ok(&b) && arena_strv(&w->call->arena, buf_strv(&b), ret_location);
-	buf_fini(&b);
-	return ok;
-}
-
-/* The first metadata file's path; both must lie beneath a root of the store. */
 static enum status place_metadata(struct create_work *w, struct err *err)
 {
-	struct strv location = metadata_location(w->m);
-	struct strv folder = metadata_property(w->m, "write.metadata.path");
-	char name[METADATA_FILE_NAME_MAX], *text;
-	uint8_t random[16];
-	struct fs *fs = bind_fs(w->call->app);
-	enum status st = fs_check(fs, location, err);
-	if (st != ST_OK) {
-		err_prefix(err, "location");
-		return st;
-	}
-	digest_random(random, sizeof random);
-	metadata_file_name((struct strv){NULL, 0}, uuid_v4(random), false, name);
-	while (folder.n > 1 && folder.p[folder.n - 1] == '/')
-		folder.n--;
-	if (folder.n)
-		text = arena_printf(&w->call->arena, "%.*s/%s", STRV_ARG(folder), name);
-	else
-		text = arena_printf(&w->call->arena, "%.*s/metadata/%s", STRV_ARG(location), name);
-	if (!text)
-		return err_set(err, ST_LIMIT, "location", "the request is too large");
-	w->file = strv_of(text);
-	st = fs_check(fs, w->file, err);
-	if (st != ST_OK)
-		err_prefix(err, folder.n ? "write.metadata.path" : "location");
-	return st;
+	return h_metadata_file(w->call, metadata_location(w->m),
+			       metadata_property(w->m, "write.metadata.path"),
+			       (struct strv){NULL, 0}, &w->file, err);
 }
 
 /* ------------------------------------------------------------------ to the core */
@@ -227,7 +165,7 @@ static void name_resolved(void *ctx, const struct pg_tabular_result *res)
 		err_set(&err, ST_COMMIT_FAILED, "", TABLE_EXISTS);
 	else if (err.st == ST_OK && res->found)
 		err_set(&err, ST_ALREADY_EXISTS, "", "Table already exists: %s", w->place.dotted);
-	else if (err.st == ST_OK && !place_table(w, res->ns_location, &w->location))
+	else if (err.st == ST_OK && !h_locate(w->call, &w->place, res->ns_location, w->uuid, &w->location))
 		err_set(&err, ST_LIMIT, "location", "the location is too long");
 	if (err.st != ST_OK)
 		fail(w, &err);

@@ -4,14 +4,18 @@
 
 #include "conf/log.h"
 #include "daemon/admin/ad_metrics.h"
+#include "proto/base/digest.h"
 #include "proto/base/jwrite.h"
 #include "proto/iceberg/metadata.h"
+#include "store/obj/fs.h"
 #include "store/obj/fs_path.h"
 #include "store/pg/pg_ns.h"
 
 /* Names in one page when the client leaves the size to us, and at most. */
 #define PAGE_DEFAULT 1000
 #define PAGE_MAX 10000
+/* Bytes of one name in the path of a table: names are for people, the uuid makes it unique. */
+#define SEGMENT_MAX 64
 
 struct rest {
 	struct app *app;
@@ -121,6 +125,74 @@ bool h_place_of(struct call *own_call, const struct rb_ident *ident, struct h_pl
 	ret_place->name = ident->name;
 	name_place(ret_place);
 	return true;
+}
+
+/* ------------------------------------------------------------------ where things lie */
+
+static void put_segment(struct buf *b, struct strv name)
+{
+	static const char plain[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.=";
+	name = strv_sub(name, 0, SEGMENT_MAX);
+	for (size_t i = 0; i < name.n; i++) {
+		bool ok = name.p[i] && strchr(plain, name.p[i]) && !(i == 0 && name.p[i] == '.');
+		buf_putc(b, ok ? (uint8_t)name.p[i] : (uint8_t)'_');
+	}
+}
+
+bool h_locate(struct call *call, const struct h_place *place, struct strv ns_location,
+	      struct uuid uuid, struct strv *ret_location)
+{
+	struct buf b;
+	buf_init(&b, 65536);
+	if (ns_location.n) {
+		buf_putv(&b, ns_location);
+		while (b.n > 1 && b.p[b.n - 1] == '/')
+			b.n--;
+	} else {
+		buf_putv(&b, place->root);
+		for (size_t i = 0; i < place->ns.n; i++) {
+			buf_putc(&b, '/');
+			put_segment(&b, place->ns.levels[i]);
+		}
+	}
+	buf_putc(&b, '/');
+	put_segment(&b, place->name);
+	buf_putc(&b, '-');
+	digest_hex(&b, (struct bytes){uuid.b, sizeof uuid.b});
+	bool ok = buf_ok(&b) && arena_strv(&call->arena, buf_strv(&b), ret_location);
+	buf_fini(&b);
+	return ok;
+}
+
+enum status h_metadata_file(struct call *call, struct strv location, struct strv folder,
+			    struct strv before, struct strv *ret_file, struct err *err)
+{
+	char name[METADATA_FILE_NAME_MAX], *text;
+	uint8_t random[16];
+	struct fs *fs = bind_fs(call->app);
+	while (location.n > 1 && location.p[location.n - 1] == '/')
+		location.n--;
+	enum status st = fs_check(fs, location, err);
+	if (st != ST_OK) {
+		err_prefix(err, "location");
+		return st;
+	}
+	digest_random(random, sizeof random);
+	metadata_file_name(before, uuid_v4(random), false, name);
+	while (folder.n > 1 && folder.p[folder.n - 1] == '/')
+		folder.n--;
+	if (folder.n)
+		text = arena_printf(&call->arena, "%.*s/%s", STRV_ARG(folder), name);
+	else
+		text = arena_printf(&call->arena, "%.*s/metadata/%s", STRV_ARG(location), name);
+	if (!text)
+		return err_set(err, ST_LIMIT, "location", "the request is too large");
+	*ret_file = strv_of(text);
+	st = fs_check(fs, *ret_file, err);
+	if (st != ST_OK)
+		err_prefix(err, folder.n ? "write.metadata.path" : "location");
+	return st;
 }
 
 bool h_page(struct call *own_call, struct strv *ret_after, size_t *ret_limit)

@@ -7,7 +7,7 @@
 #include "daemon/bind/mcache.h"
 #include "daemon/net/call.h"
 #include "proto/rest/rb_ident.h"
-#include "store/pg/pgcat.h"
+#include "store/pg/pg_tabular.h"
 
 /* Makes the configured warehouses known to PostgreSQL, then takes the catalog's routes. */
 extern const struct app_step h_rest_step;
@@ -44,6 +44,20 @@ MUST_CHECK bool h_place_of(struct call *own_call, const struct rb_ident *ident,
 void h_place_name(struct h_place *place, struct strv name);
 /* Warehouse only, for routes without a namespace. */
 MUST_CHECK bool h_place_root(struct call *own_call, struct h_place *ret_place);
+
+/* Where a new table or view lies: beneath the namespace's own location if it has one, else beneath
+ * the warehouse by the namespace's levels. Characters that file systems or engines read in their
+ * own way become '_'; the uuid makes it unique. false: too long. */
+MUST_CHECK bool h_locate(struct call *call, const struct h_place *place, struct strv ns_location,
+			 struct uuid uuid, struct strv *ret_location);
+/* Path of the first metadata file, or of the one after `before`: in write.metadata.path (`folder`,
+ * may be empty), else in the location's folder "metadata". It must lie beneath a root of the store. */
+MUST_CHECK enum status h_metadata_file(struct call *call, struct strv location, struct strv folder,
+				       struct strv before, struct strv *ret_file, struct err *err);
+
+/* A page of the tables or views of a namespace, and a rename of one. */
+void h_list(struct call *own_call, enum pg_tabular_kind kind);
+void h_rename(struct call *own_call, enum pg_tabular_kind kind);
 
 /* Paging of lists: no pageToken asks for everything (limit 0). Answers on a bad value. */
 MUST_CHECK bool h_page(struct call *own_call, struct strv *ret_after, size_t *ret_limit);

@@ -83,7 +83,7 @@ static void listed(void *ctx, const struct pg_tabular_result *res)
 	call_reply_buf(w->call, 200, &b);
 }
 
-static void table_list(struct call *own_call)
+void h_list(struct call *own_call, enum pg_tabular_kind kind)
 {
 	struct call *call = own_call;
 	struct table_work *w = work_new(call);
@@ -93,7 +93,7 @@ static void table_list(struct call *own_call)
 	if (!w || !h_place(call, ST_NO_SUCH_NAMESPACE, &w->place) || !h_page(call, &after, &limit))
 		return;
 	started(w,
-		pg_tabular_list(bind_cat(call->app), w->place.ns, PG_TABULAR_TABLE, after, limit,
+		pg_tabular_list(bind_cat(call->app), w->place.ns, kind, after, limit,
 				listed, w, &err),
 		&err);
 }
@@ -265,7 +265,7 @@ static void renamed(void *ctx, const struct pg_tabular_result *res)
 	call_reply_status(w->call, 204);
 }
 
-static void table_rename(struct call *own_call)
+void h_rename(struct call *own_call, enum pg_tabular_kind kind)
 {
 	struct call *call = own_call;
 	struct table_work *w = work_new(call);
@@ -285,8 +285,18 @@ static void table_rename(struct call *own_call)
 	}
 	started(w,
 		pg_tabular_rename(bind_cat(call->app), w->place.ns, w->place.name, w->to.ns,
-				  w->to.name, PG_TABULAR_TABLE, renamed, w, &err),
+				  w->to.name, kind, renamed, w, &err),
 		&err);
+}
+
+static void table_list(struct call *own_call)
+{
+	h_list(own_call, PG_TABULAR_TABLE);
+}
+
+static void table_rename(struct call *own_call)
+{
+	h_rename(own_call, PG_TABULAR_TABLE);
 }
 
 void h_table_routes(struct route_table *t)

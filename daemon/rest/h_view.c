@@ -1,66 +1,514 @@
-/* Views: there are none yet. Clients that look whether a name is a view get a clean answer; the
- * routes are not advertised. */
+/* Views: a metadata file each, and a row that names it. They share names with tables and need none
+ * of the commit core: a commit is one compare-and-swap of the row, tried again on what another
+ * client has made of the view meanwhile. */
 #include "daemon/rest/h_rest.h"
 
+#include "proto/base/digest.h"
+#include "proto/iceberg/metadata.h"
+#include "proto/iceberg/view.h"
 #include "proto/rest/rb_table.h"
-#include "store/pg/pg_tabular.h"
+#include "proto/rest/rb_view.h"
+#include "store/obj/fs.h"
+#include "store/obj/obj.h"
 
-#define LIST_MAX_BYTES ((size_t)256 << 20)
+/* Commits of one view that may come in between before the client is told. */
+#define ATTEMPTS_MAX 8
 
 struct view_work {
 	struct call *call;
 	struct h_place place;
+	struct jdoc *own_doc; /* of the request */
+	struct rb_view_create create;
+	struct rb_view_commit commit;
+	struct uuid uuid;
+	int64_t version; /* of the row that is being replaced */
+	int attempts;
+	struct strv before; /* the metadata file that the row names */
+	struct strv file;   /* the one to be named */
+	struct view *view;  /* what it holds */
+	struct obj_op obj;
+	struct buf json; /* being written */
+	void (*read)(struct view_work *w); /* what to do with a view that was read */
 };
 
-static void no_view(struct call *own_call)
+static struct view_work *work_new(struct call *own_call)
 {
-	struct h_place place;
+	struct view_work *w = arena_calloc(&own_call->arena, 1, sizeof *w);
 	struct err err;
-	if (!h_place(own_call, ST_NO_SUCH_VIEW, &place))
-		return;
-	err_set(&err, ST_NO_SUCH_VIEW, "", "View does not exist: %s", place.dotted);
-	call_reply_err(own_call, &err);
+	uint8_t random[16];
+	if (!w) {
+		err_set(&err, ST_LIMIT, "", "the request is too large");
+		call_reply_err(own_call, &err);
+		return NULL;
+	}
+	digest_random(random, sizeof random);
+	w->call = own_call;
+	w->uuid = uuid_v4(random);
+	buf_init(&w->json, VIEW_MAX_BYTES);
+	return w;
 }
 
-static void listed(void *ctx, const struct pg_tabular_result *res)
+static void release(struct view_work *w)
 {
-	struct view_work *w = ctx;
+	jdoc_free(w->own_doc);
+	view_free(w->view);
+	w->view = NULL;
+	buf_fini(&w->json);
+}
+
+static void fail(struct view_work *w, const struct err *err)
+{
+	struct err e = *err;
+	/* Clients look for messages that begin with "Requirement failed". */
+	if (e.st == ST_COMMIT_FAILED)
+		e.field[0] = '\0';
+	release(w);
+	call_reply_err(w->call, &e);
+}
+
+static void no_view(struct view_work *w)
+{
+	struct err err;
+	err_set(&err, ST_NO_SUCH_VIEW, "", "View does not exist: %s", w->place.dotted);
+	fail(w, &err);
+}
+
+static void reply_view(struct view_work *w, struct strv location)
+{
+	struct call *call = w->call;
 	struct buf b;
-	if (res->err.st != ST_OK) {
-		struct err err = res->err;
-		call_reply_err(w->call, &err);
+	buf_init(&b, VIEW_MAX_BYTES * 2);
+	rb_view_load_write(&b, location, w->view);
+	release(w);
+	call_reply_buf(call, 200, &b);
+}
+
+/* ------------------------------------------------------------------ looking */
+
+/* Whether the name is a view; answers otherwise. */
+static bool is_view(struct view_work *w, const struct pg_tabular_result *res)
+{
+	if (res->err.st != ST_OK && res->err.st != ST_NO_SUCH_NAMESPACE) {
+		fail(w, &res->err);
+		return false;
+	}
+	if (res->err.st != ST_OK || !res->found || res->row.kind != PG_TABULAR_VIEW) {
+		no_view(w);
+		return false;
+	}
+	return true;
+}
+
+static void resolve(struct view_work *w, pg_tabular_done done)
+{
+	struct err err = {0};
+	if (pg_tabular_resolve(bind_cat(w->call->app), w->place.ns, w->place.name, done, w, &err) !=
+	    ST_OK)
+		fail(w, &err);
+}
+
+static void file_read(struct op *op, enum status st, const struct err *err)
+{
+	struct view_work *w = op->ctx;
+	struct err e = {0};
+	if (st == ST_NOT_FOUND) {
+		struct call *call = w->call;
+		struct strv file = w->before;
+		release(w);
+		h_refuse_gone(call, file);
 		return;
 	}
-	buf_init(&b, LIST_MAX_BYTES);
-	rb_table_list_write(&b, w->place.ns.levels, w->place.ns.n, res->names, res->n_names,
-			    res->more);
-	call_reply_buf(w->call, 200, &b);
+	if (st != ST_OK) {
+		fail(w, err);
+		return;
+	}
+	view_free(w->view);
+	w->view = NULL;
+	if (view_read(w->obj.data, metadata_file_gzip(w->before), &w->view, &e) == ST_OK) {
+		w->read(w);
+		return;
+	}
+	/* What is wrong with a file that the client named is wrong with the request. */
+	if (w->call->hit.route == ROUTE_view_register) {
+		if (e.st == ST_CORRUPT)
+			e.st = ST_VALIDATION;
+		err_prefix(&e, "metadata-location");
+	}
+	fail(w, &e);
 }
+
+/* Reads w->before. */
+static void read_file(struct view_work *w, void (*read)(struct view_work *w))
+{
+	struct err err = {0};
+	w->read = read;
+	op_init(&w->obj.op, file_read, w);
+	if (obj_get(bind_obj(w->call->app), w->before, NULL, VIEW_MAX_BYTES, &w->obj, &err) !=
+	    ST_OK)
+		fail(w, &err);
+}
+
+static bool take_row(struct view_work *w, const struct pg_tabular_result *res)
+{
+	struct err err;
+	if (!is_view(w, res))
+		return false;
+	w->uuid = res->row.table.u;
+	w->version = res->row.version;
+	if (arena_strv(&w->call->arena, res->row.metadata_location, &w->before))
+		return true;
+	err_set(&err, ST_LIMIT, "", "the request is too large");
+	fail(w, &err);
+	return false;
+}
+
+/* ------------------------------------------------------------------ list, load, exists, drop */
 
 static void view_list(struct call *own_call)
 {
-	struct call *call = own_call;
-	struct view_work *w = arena_calloc(&call->arena, 1, sizeof *w);
-	struct strv after;
-	size_t limit;
+	h_list(own_call, PG_TABULAR_VIEW);
+}
+
+static void view_rename(struct call *own_call)
+{
+	h_rename(own_call, PG_TABULAR_VIEW);
+}
+
+static void loaded(struct view_work *w)
+{
+	reply_view(w, w->before);
+}
+
+static void load_resolved(void *ctx, const struct pg_tabular_result *res)
+{
+	struct view_work *w = ctx;
+	if (take_row(w, res))
+		read_file(w, loaded);
+}
+
+static void exists_resolved(void *ctx, const struct pg_tabular_result *res)
+{
+	struct view_work *w = ctx;
+	if (!is_view(w, res))
+		return;
+	release(w);
+	call_reply_status(w->call, 204);
+}
+
+static void dropped(void *ctx, const struct pg_tabular_result *res)
+{
+	struct view_work *w = ctx;
+	if (res->err.st == ST_NO_SUCH_VIEW) {
+		no_view(w);
+	} else if (res->err.st != ST_OK) {
+		fail(w, &res->err);
+	} else {
+		release(w);
+		call_reply_status(w->call, 204);
+	}
+}
+
+/* The metadata files stay, as the table's do without a purge: the view can be registered again. */
+static void drop_resolved(void *ctx, const struct pg_tabular_result *res)
+{
+	struct view_work *w = ctx;
 	struct err err = {0};
-	if (!w) {
-		err_set(&err, ST_LIMIT, "", "the request is too large");
+	if (is_view(w, res) &&
+	    pg_tabular_view_drop(bind_cat(w->call->app), res->row.table.u, dropped, w, &err) !=
+		    ST_OK)
+		fail(w, &err);
+}
+
+static void look(struct call *own_call, pg_tabular_done done)
+{
+	struct view_work *w = work_new(own_call);
+	if (w && h_place(own_call, ST_NO_SUCH_VIEW, &w->place))
+		resolve(w, done);
+}
+
+static void view_load(struct call *own_call)
+{
+	look(own_call, load_resolved);
+}
+
+static void view_exists(struct call *own_call)
+{
+	look(own_call, exists_resolved);
+}
+
+static void view_drop(struct call *own_call)
+{
+	look(own_call, drop_resolved);
+}
+
+/* ------------------------------------------------------------------ writing */
+
+struct leftover {
+	struct obj_op obj;
+	char path[];
+};
+
+static void leftover_gone(struct op *op, enum status st, const struct err *err)
+{
+	(void)st;
+	(void)err;
+	base_free(op->ctx);
+}
+
+/* The file of an attempt that certainly changed nothing. */
+static void forget_file(struct view_work *w)
+{
+	struct err err = {0};
+	struct leftover *l = base_alloc(sizeof *l + w->file.n);
+	memcpy(l->path, w->file.p, w->file.n);
+	op_init(&l->obj.op, leftover_gone, l);
+	if (obj_delete(bind_obj(w->call->app), (struct strv){l->path, w->file.n}, &l->obj, &err) !=
+	    ST_OK)
+		base_free(l);
+}
+
+static void replace_resolved(void *ctx, const struct pg_tabular_result *res);
+
+static void published(void *ctx, const struct pg_tabular_result *res)
+{
+	struct view_work *w = ctx;
+	struct err err = res->err;
+	if (err.st == ST_OK) {
+		reply_view(w, w->file);
+		return;
+	}
+	/* After an answer that was lost the row may name the file. */
+	if (status_info(err.st)->effect == EFFECT_UNKNOWN) {
+		fail(w, &err);
+		return;
+	}
+	if (w->call->hit.route != ROUTE_view_register)
+		forget_file(w);
+	if (err.st == ST_COMMIT_FAILED && ++w->attempts < ATTEMPTS_MAX) {
+		resolve(w, replace_resolved);
+		return;
+	}
+	if (err.st == ST_ALREADY_EXISTS && strv_starts(strv_of(err.msg), STRV("Table already")))
+		err_set(&err, ST_ALREADY_EXISTS, "", "Table with same name already exists: %s",
+			w->place.dotted);
+	fail(w, &err);
+}
+
+static void publish(struct view_work *w)
+{
+	struct pgcat *cat = bind_cat(w->call->app);
+	struct err err = {0};
+	enum status st =
+		w->call->hit.route == ROUTE_view_replace
+			? pg_tabular_view_replace(cat, w->uuid, w->version, w->file, published, w,
+						  &err)
+			: pg_tabular_view_create(cat, w->place.ns, w->place.name, w->view->uuid,
+						 w->view->location, w->file, published, w, &err);
+	if (st == ST_OK)
+		return;
+	if (w->call->hit.route != ROUTE_view_register)
+		forget_file(w);
+	fail(w, &err);
+}
+
+static void stored(struct op *op, enum status st, const struct err *err)
+{
+	struct view_work *w = op->ctx;
+	if (st == ST_OK) {
+		publish(w);
+		return;
+	}
+	/* The object may be there; no row names it, so nothing has happened. */
+	struct err e = *err;
+	if (status_info(e.st)->effect == EFFECT_UNKNOWN)
+		e.st = ST_IO;
+	forget_file(w);
+	fail(w, &e);
+}
+
+/* Stores w->view as the file after w->before and has the row name it. */
+static void store(struct view_work *w)
+{
+	struct err err = {0};
+	if (h_metadata_file(w->call, w->view->location,
+			    view_property(w->view, "write.metadata.path"), w->before, &w->file,
+			    &err) != ST_OK) {
+		fail(w, &err);
+		return;
+	}
+	buf_clear(&w->json);
+	view_write(&w->json, w->view);
+	if (!buf_ok(&w->json)) {
+		err_set(&err, ST_LIMIT, "", "the view is larger than this server's limit");
+		fail(w, &err);
+		return;
+	}
+	op_init(&w->obj.op, stored, w);
+	if (obj_put(bind_obj(w->call->app), w->file, buf_bytes(&w->json), &w->obj, &err) != ST_OK)
+		fail(w, &err);
+}
+
+/* ------------------------------------------------------------------ create */
+
+/* Whether the name is free as far as this look can tell; answers otherwise. */
+static bool is_free(struct view_work *w, const struct pg_tabular_result *res)
+{
+	struct err err = res->err;
+	if (err.st == ST_OK && res->found)
+		err_set(&err, ST_ALREADY_EXISTS, "", "%s already exists: %s",
+			res->row.kind == PG_TABULAR_VIEW ? "View" : "Table with same name",
+			w->place.dotted);
+	if (err.st != ST_OK)
+		fail(w, &err);
+	return err.st == ST_OK;
+}
+
+static void create_resolved(void *ctx, const struct pg_tabular_result *res)
+{
+	struct view_work *w = ctx;
+	struct err err = {0};
+	struct strv location = w->create.location;
+	if (!is_free(w, res))
+		return;
+	if (!location.n &&
+	    !h_locate(w->call, &w->place, res->ns_location, w->uuid, &location)) {
+		err_set(&err, ST_LIMIT, "location", "the location is too long");
+		fail(w, &err);
+		return;
+	}
+	const struct view_create c = {.uuid = w->uuid,
+				      .location = location,
+				      .schema = w->create.schema,
+				      .version = w->create.version,
+				      .properties = w->create.properties,
+				      .n_properties = w->create.n_properties};
+	if (view_create(&c, &w->view, &err) != ST_OK)
+		fail(w, &err);
+	else
+		store(w);
+}
+
+static void view_create_route(struct call *own_call)
+{
+	struct call *call = own_call;
+	struct view_work *w = work_new(call);
+	struct err err = {0};
+	if (!w || !h_place(call, ST_NO_SUCH_NAMESPACE, &w->place))
+		return;
+	if (rb_view_create_parse(call->body, &call->arena, &w->create, &err) != ST_OK) {
 		call_reply_err(call, &err);
 		return;
 	}
-	w->call = call;
-	if (!h_place(call, ST_NO_SUCH_NAMESPACE, &w->place) || !h_page(call, &after, &limit))
+	w->own_doc = w->create.doc;
+	h_place_name(&w->place, w->create.name);
+	resolve(w, create_resolved);
+}
+
+/* ------------------------------------------------------------------ replace */
+
+static void replace_read(struct view_work *w)
+{
+	struct err err = {0};
+	struct view *next = NULL;
+	bool changed = false;
+	if (view_commit(w->view, w->commit.requirements, w->commit.updates,
+			h_now_ms(w->call->app), &next, &changed, &err) != ST_OK) {
+		fail(w, &err);
 		return;
-	if (pg_tabular_list(bind_cat(call->app), w->place.ns, PG_TABULAR_VIEW, after, limit,
-			    listed, w, &err) != ST_OK)
+	}
+	view_free(w->view);
+	w->view = next;
+	if (changed)
+		store(w);
+	else
+		reply_view(w, w->before);
+}
+
+static void replace_resolved(void *ctx, const struct pg_tabular_result *res)
+{
+	struct view_work *w = ctx;
+	if (take_row(w, res))
+		read_file(w, replace_read);
+}
+
+static void view_replace(struct call *own_call)
+{
+	struct call *call = own_call;
+	struct view_work *w = work_new(call);
+	struct err err = {0};
+	if (!w || !h_place(call, ST_NO_SUCH_VIEW, &w->place))
+		return;
+	if (rb_view_commit_parse(call->body, &call->arena, &w->commit, &err) != ST_OK) {
 		call_reply_err(call, &err);
+		return;
+	}
+	w->own_doc = w->commit.doc;
+	const struct rb_ident named = {
+		.levels = w->place.ns.levels, .n_levels = w->place.ns.n, .name = w->place.name};
+	if (w->commit.has_ident && !rb_ident_eq(&w->commit.ident, &named)) {
+		err_set(&err, ST_BAD_REQUEST, "identifier", "is not the view of the path");
+		fail(w, &err);
+		return;
+	}
+	resolve(w, replace_resolved);
+}
+
+/* ------------------------------------------------------------------ register */
+
+static void register_read(struct view_work *w)
+{
+	struct err err = {0};
+	struct strv location = w->view->location;
+	while (location.n > 1 && location.p[location.n - 1] == '/')
+		location.n--;
+	if (fs_check(bind_fs(w->call->app), location, &err) != ST_OK) {
+		err_prefix(&err, "location");
+		fail(w, &err);
+		return;
+	}
+	w->file = w->before;
+	publish(w);
+}
+
+static void register_resolved(void *ctx, const struct pg_tabular_result *res)
+{
+	struct view_work *w = ctx;
+	if (is_free(w, res))
+		read_file(w, register_read);
+}
+
+static void view_register(struct call *own_call)
+{
+	struct call *call = own_call;
+	struct view_work *w = work_new(call);
+	struct rb_table_register reg;
+	struct err err = {0};
+	if (!w || !h_place(call, ST_NO_SUCH_NAMESPACE, &w->place))
+		return;
+	if (rb_table_register_parse(call->body, &reg, &err) != ST_OK) {
+		call_reply_err(call, &err);
+		return;
+	}
+	w->own_doc = reg.doc;
+	h_place_name(&w->place, reg.name);
+	if (!arena_strv(&call->arena, reg.metadata_location, &w->before))
+		err_set(&err, ST_LIMIT, "", "the request is too large");
+	else if (fs_check(bind_fs(call->app), w->before, &err) != ST_OK)
+		err_prefix(&err, "metadata-location");
+	if (err.st != ST_OK)
+		fail(w, &err);
+	else
+		resolve(w, register_resolved);
 }
 
 void h_view_routes(struct route_table *t)
 {
 	route_set(t, ROUTE_view_list, view_list);
-	route_set(t, ROUTE_view_load, no_view);
-	route_set(t, ROUTE_view_exists, no_view);
-	route_set(t, ROUTE_view_drop, no_view);
+	route_set(t, ROUTE_view_create, view_create_route);
+	route_set(t, ROUTE_view_register, view_register);
+	route_set(t, ROUTE_view_load, view_load);
+	route_set(t, ROUTE_view_exists, view_exists);
+	route_set(t, ROUTE_view_replace, view_replace);
+	route_set(t, ROUTE_view_drop, view_drop);
+	route_set(t, ROUTE_view_rename, view_rename);
 }

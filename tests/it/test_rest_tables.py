@@ -523,15 +523,6 @@ def test_metrics_reports(rest, ns):
           "NoSuchTableException")
 
 
-def test_views_are_not_there(rest, ns):
-    create(rest, ns, "seen")
-    for name in ("seen", "nope"):
-        error(rest.get("%s/views/%s" % (ns, name)), 404, "NoSuchViewException",
-              "View does not exist: db." + name)
-        assert rest.head("%s/views/%s" % (ns, name)).status == 404
-    error(rest.post(ns + "/views", {}), 406, "UnsupportedOperationException")
-
-
 def test_restart(daemon, ns):
     made = create(daemon.rest, ns, "stays").json
     daemon.restart()

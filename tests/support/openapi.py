@@ -11,7 +11,8 @@ from referencing.jsonschema import DRAFT202012
 from support.postgres import ROOT
 from support.rest import Rest
 
-NS, T = r"/v1/namespaces/[^/]+", r"/v1/namespaces/[^/]+/tables/[^/]+"
+NS = r"/v1/namespaces/[^/]+"
+T, V = NS + r"/tables/[^/]+", NS + r"/views/[^/]+"
 # Answers of 200 by method and path; None: this route has no body.
 SCHEMAS = [
     ("GET", r"/v1/config", "CatalogConfig"),
@@ -23,6 +24,9 @@ SCHEMAS = [
     ("POST", NS + "/(tables|register)", "LoadTableResult"),
     ("GET", T, "LoadTableResult"),
     ("POST", T, "CommitTableResponse"),
+    ("POST", NS + "/(views|register-view)", "LoadViewResult"),
+    ("GET", V, "LoadViewResult"),
+    ("POST", V, "LoadViewResult"),
 ]
 
 
