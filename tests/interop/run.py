@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Foreign engines against a catalog: who reads and writes what, compared with a model of the tables.
 
-usage: run.py [--uri URI] [--parts catalog,frazil,matrix,messages,mixed] [--engines spark,duckdb,...] [--no-audit]
+usage: run.py [--uri URI] [--parts catalog,frazil,matrix,messages,between,mixed] [--engines spark,duckdb,...] [--no-audit]
 Without --uri it starts PostgreSQL and the daemon (FRAZILD, default build/gcc/frazild). Exit 1 when a
 reader differs from the model, an auditor's rule is broken, or an engine fails in a way not known of
 exactly its version. What an engine does not offer is printed with its version, never left out.
@@ -232,6 +232,9 @@ def run(suite, parts, rpc):
     if "messages" in parts:
         import message_suite
         message_suite.run(suite, rpc)
+    if "between" in parts:
+        import between_suite
+        between_suite.run(suite, rpc)
     if "mixed" in parts:
         import mixed_suite
         mixed_suite.run(suite, rpc)
@@ -247,7 +250,7 @@ def main():
     p = argparse.ArgumentParser()
     p.add_argument("--uri")
     p.add_argument("--rpc")
-    p.add_argument("--parts", default="catalog,frazil,matrix,messages,mixed")
+    p.add_argument("--parts", default="catalog,frazil,matrix,messages,between,mixed")
     p.add_argument("--engines", default=",".join(ENGINES))
     p.add_argument("--no-audit", action="store_true")
     p.add_argument("--only", help="writers of the frazil part whose name holds this text")
@@ -264,7 +267,9 @@ def main():
     from support.postgres import Postgres
     postgres = Postgres()
     try:
-        daemon = Daemon(folder, postgres.database(), dict(s.split("=", 1) for s in a.set))
+        # Every snapshot of an engine is looked at, and none may seem to contradict its files.
+        daemon = Daemon(folder, postgres.database(), {
+            "rest.verify-snapshots": "reject", **dict(s.split("=", 1) for s in a.set)})
         try:
             status = run(Suite(daemon.uri, names, folder, not a.no_audit), a.parts.split(","), daemon.rpc)
         finally:
