@@ -185,10 +185,16 @@ static enum status check_counts(const struct metadata *m, const struct rpc_data_
 	return ST_OK;
 }
 
-static bool format_known(struct strv f)
+/* A known format in capitals, as the reference implementation stores it; false for others. */
+static bool format_of(struct strv text, struct strv *ret_format)
 {
-	return strv_ieq(f, STRV("PARQUET")) || strv_ieq(f, STRV("ORC")) ||
-	       strv_ieq(f, STRV("AVRO"));
+	static const char *const known[] = {"PARQUET", "ORC", "AVRO"};
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		if (strv_ieq(text, strv_of(known[i]))) {
+			*ret_format = strv_of(known[i]);
+			return true;
+		}
+	return false;
 }
 
 enum status check_data_file(const struct metadata *m, const struct rpc_data_file *in,
@@ -204,7 +210,7 @@ enum status check_data_file(const struct metadata *m, const struct rpc_data_file
 	enum status st = check_path(m, in->path, err);
 	if (st != ST_OK)
 		return st;
-	if (!format_known(in->format))
+	if (!format_of(in->format, &f.format))
 		return err_set(err, ST_UNSUPPORTED, "format", "must be PARQUET, ORC or AVRO");
 	const struct schema *s = metadata_schema_by_id(m, in->schema_id);
 	if (!s)
@@ -227,7 +233,7 @@ enum status check_data_file(const struct metadata *m, const struct rpc_data_file
 	f.split_offsets = arena_calloc(a, in->n_split_offsets ? in->n_split_offsets : 1,
 				       sizeof *f.split_offsets);
 	if (!f.split_offsets || !arena_strv(a, in->path, &f.path) ||
-	    !arena_strv(a, in->format, &f.format))
+	    !arena_strv(a, f.format, &f.format))
 		return full(err);
 	if (in->n_split_offsets)
 		memcpy(f.split_offsets, in->split_offsets,
@@ -249,7 +255,7 @@ enum status check_delete_file(const struct metadata *m, const struct rpc_delete_
 	enum status st = check_path(m, in->path, err);
 	if (st != ST_OK)
 		return st;
-	if (!format_known(in->format))
+	if (!format_of(in->format, &f.format))
 		return err_set(err, ST_UNSUPPORTED, "format", "must be PARQUET, ORC or AVRO");
 	if (in->record_count <= 0)
 		return err_set(err, ST_BAD_REQUEST, "record_count", "must be positive");
@@ -273,9 +279,8 @@ enum status check_delete_file(const struct metadata *m, const struct rpc_delete_
 		st = colmetrics_check(NULL, &metrics, a, &f, err);
 	if (st != ST_OK)
 		return st;
-	if (!arena_strv(a, in->path, &f.path) || !arena_strv(a, in->format, &f.format) ||
-	    (in->n_data_files == 1 &&
-	     !arena_strv(a, in->data_files[0], &f.referenced_data_file)))
+	if (!arena_strv(a, in->path, &f.path) || !arena_strv(a, f.format, &f.format) ||
+	    (in->n_data_files == 1 && !arena_strv(a, in->data_files[0], &f.referenced_data_file)))
 		return full(err);
 	*ret_f = f;
 	return ST_OK;

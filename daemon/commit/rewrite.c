@@ -40,9 +40,8 @@ enum status rewrite_object(struct encode_out *out, struct strv path, struct buf 
 			   struct bytes *ret_data, struct err *err)
 {
 	void *items = out->objects;
-	if (!buf_ok(b) ||
-	    !arena_grow(&out->arena, &items, &out->cap_objects, out->n_objects + 1,
-			sizeof *out->objects))
+	if (!buf_ok(b) || !arena_grow(&out->arena, &items, &out->cap_objects, out->n_objects + 1,
+				      sizeof *out->objects))
 		return full(err);
 	out->objects = items;
 	struct encode_object *o = &out->objects[out->n_objects++];
@@ -55,20 +54,67 @@ enum status rewrite_object(struct encode_out *out, struct strv path, struct buf 
 	return ST_OK;
 }
 
+/* Entries of a manifest that was read before a column of the spec was promoted (spec "Schema
+ * Evolution"): their tuples get the types that the manifest is written with. A source that is gone
+ * keeps the type of the old file. */
+static enum status widen(struct rewrite *w, const struct partition_spec *spec,
+			 const struct manifest *like, struct field **ret_types,
+			 const struct manifest_entry *const **io_entries, size_t n, struct err *err)
+{
+	struct arena *a = &w->out->arena;
+	struct field *now;
+	bool changed = false;
+	enum status st = partition_type(spec, metadata_schema(w->meta), a, &now, err);
+	*ret_types = like->partition;
+	if (st != ST_OK || like->n_partition != spec->n)
+		return st;
+	for (size_t i = 0; i < spec->n; i++) {
+		bool wider = !type_eq(like->partition[i].type, now[i].type) &&
+			     type_promotes(like->partition[i].type, now[i].type, w->version);
+		if (!wider)
+			now[i].type = like->partition[i].type;
+		changed |= wider;
+	}
+	if (!changed)
+		return ST_OK;
+	struct manifest_entry *copies = arena_calloc(a, n, sizeof *copies);
+	const struct manifest_entry **list = arena_calloc(a, n, sizeof *list);
+	if (!copies || !list)
+		return full(err);
+	for (size_t e = 0; e < n; e++) {
+		copies[e] = *(*io_entries)[e];
+		list[e] = &copies[e];
+		struct tuple *t = &copies[e].file.partition;
+		const struct value *old = t->v;
+		if (!(t->v = arena_calloc(a, t->n ? t->n : 1, sizeof *t->v)))
+			return full(err);
+		for (size_t i = 0; i < t->n; i++) {
+			t->v[i] = old[i];
+			if (!old[i].null && now[i].type != like->partition[i].type)
+				st = value_read(now[i].type, old[i].b, true, ST_CORRUPT, a,
+						&t->v[i], err);
+			if (st != ST_OK)
+				return st;
+		}
+	}
+	*ret_types = now;
+	*io_entries = list;
+	return ST_OK;
+}
+
 enum status rewrite_manifest(struct rewrite *w, enum manifest_content content, int32_t spec_id,
-			     const struct manifest *like, const struct manifest_entry *const *entries, size_t n,
-			     struct manifest_file *ret_row, struct bytes *ret_file,
-			     struct err *err)
+			     const struct manifest *like,
+			     const struct manifest_entry *const *entries, size_t n,
+			     struct manifest_file *ret_row, struct bytes *ret_file, struct err *err)
 {
 	struct arena *a = &w->out->arena;
 	const struct partition_spec *spec = metadata_spec_by_id(w->meta, spec_id);
 	if (!spec)
 		return err_set(err, ST_CORRUPT, "partition_spec_id", "spec %d is not in the table",
 			       spec_id);
-	struct field *types = like ? like->partition : NULL;
-	enum status st = ST_OK;
-	if (!like)
-		st = partition_type(spec, metadata_schema(w->meta), a, &types, err);
+	struct field *types;
+	enum status st = like ? widen(w, spec, like, &types, &entries, n, err)
+			      : partition_type(spec, metadata_schema(w->meta), a, &types, err);
 	if (st != ST_OK)
 		return st;
 	struct buf b;
@@ -194,6 +240,6 @@ enum status rewrite_merge(struct rewrite *w, const struct rewrite_row *const *ol
 			at++;
 		}
 	}
-	return rewrite_manifest(w, olds[0]->view->m->content, olds[0]->f.spec_id,
-				olds[0]->view->m, entries, at, ret_row, ret_file, err);
+	return rewrite_manifest(w, olds[0]->view->m->content, olds[0]->f.spec_id, olds[0]->view->m,
+				entries, at, ret_row, ret_file, err);
 }
