@@ -274,6 +274,9 @@ def main():
             status = run(Suite(daemon.uri, names, folder, not a.no_audit), a.parts.split(","), daemon.rpc)
         finally:
             daemon.close()
+        if "kit" in a.parts.split(","):
+            import kit_suite
+            status |= kit_suite.run(postgres, folder, "kit-full" in a.parts.split(",")) != 0
         return status
     finally:
         postgres.remove()
