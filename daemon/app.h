@@ -60,6 +60,7 @@ struct app {
 	void *core;                 /* commit core and its driver */
 	void *rpc;                  /* worker sessions */
 	void *rest;                 /* state of the catalog's handlers */
+	void *check;                /* an operator's check of a table */
 };
 
 /* own_conf becomes the app's. The loop is initialised, nothing started. */

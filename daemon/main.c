@@ -7,6 +7,7 @@
 #include "daemon/bind/bind.h"
 #include "daemon/bind/bind_metrics.h"
 #include "daemon/bind/bind_rpc.h"
+#include "daemon/bind/tcheck.h"
 #include "daemon/admin/ad_health.h"
 #include "daemon/app.h"
 #include "daemon/net/front.h"
@@ -27,6 +28,7 @@ static const struct app_step *const steps[] = {
 	&bind_store_step,
 	&bind_core_step,
 	&bind_metrics_step,
+	&tcheck_step,
 	&h_rest_step,
 	&bind_rpc_step,
 	&front_rest_step,

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <time.h>
 
 #include "clients/c/frazil.h"
 #include "clients/ctl/ctl_admin.h"
@@ -149,9 +150,72 @@ int ctl_cmd_status(const struct ctl *c)
 	return CTL_OK;
 }
 
-int ctl_cmd_check(const struct ctl *c)
+static void check_text(const struct jval *root)
+{
+	const struct jval *v = jval_get(root, "findings");
+	struct strv name = admin_text(root, "table");
+	printf("%.*s: %" PRId64 " manifests, %" PRId64 " files, %" PRId64 " vectors, %" PRId64
+	       " findings\n",
+	       STRV_ARG(name), admin_number(root, "manifests"), admin_number(root, "files"),
+	       admin_number(root, "vectors"), admin_number(root, "findings-total"));
+	for (size_t i = 0; i < jval_count(v); i++) {
+		struct strv kind = admin_text(jval_at(v, i), "kind");
+		struct strv object = admin_text(jval_at(v, i), "object");
+		struct strv message = admin_text(jval_at(v, i), "message");
+		printf("%-10.*s  %.*s  %.*s\n", STRV_ARG(kind), STRV_ARG(object),
+		       STRV_ARG(message));
+	}
+}
+
+/* Asks until the check is over. */
+static int await_check(const struct ctl *c, int64_t no)
+{
+	for (;;) {
+		struct answer a;
+		int code = CTL_OK;
+		admin_ask(c, "GET", "/admin/check", &a);
+		if (a.status != 200) {
+			code = admin_refusal(&a);
+		} else if (admin_number(a.root, "check") != no) {
+			fputs("frazilctl: another check has taken its place\n", stderr);
+			code = CTL_REFUSED;
+		} else if (strv_eq(admin_text(a.root, "state"), STRV("running"))) {
+			admin_done(&a);
+			nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+			continue;
+		} else {
+			if (c->json)
+				admin_print(&a.body);
+			else
+				check_text(a.root);
+			code = admin_number(a.root, "findings-total") ? CTL_NO : CTL_OK;
+		}
+		admin_done(&a);
+		return code;
+	}
+}
+
+static int check_table(const struct ctl *c, const char *which)
+{
+	char id[37], path[80];
+	struct answer a;
+	int code = ctl_find_table(c, which, id);
+	if (code != CTL_OK)
+		return code;
+	snprintf(path, sizeof path, "/admin/tables/%s/check", id);
+	admin_ask(c, "POST", path, &a);
+	int64_t no = admin_number(a.root, "check");
+	if (a.status != 202)
+		code = admin_refusal(&a);
+	admin_done(&a);
+	return code == CTL_OK ? await_check(c, no) : code;
+}
+
+int ctl_cmd_check(const struct ctl *c, const char *which)
 {
 	struct health h;
+	if (which)
+		return check_table(c, which);
 	int code = read_health(c, &h);
 	if (code != CTL_OK)
 		return code;

@@ -23,7 +23,8 @@ struct ctl {
 };
 
 int ctl_cmd_status(const struct ctl *c);
-int ctl_cmd_check(const struct ctl *c);
+/* The daemon's health, or with a table whether all its files are there and read. */
+int ctl_cmd_check(const struct ctl *c, const char *which);
 int ctl_cmd_version(const struct ctl *c);
 int ctl_cmd_txn(const struct ctl *c, const char *id);
 int ctl_cmd_tables(const struct ctl *c);

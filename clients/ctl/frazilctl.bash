@@ -14,7 +14,7 @@ _frazilctl()
 		COMPREPLY=($(compgen -W "--admin --rpc --timeout --json --halted --cause --limit --help" -- "$cur"))
 	elif [[ -z $command ]]; then
 		COMPREPLY=($(compgen -W "$commands" -- "$cur"))
-	elif [[ " table txns batches findings halt resume " == *" $command "* ]]; then
+	elif [[ " check table txns batches findings halt resume " == *" $command "* ]]; then
 		# Names of the tables that the daemon holds; silence when it does not answer.
 		local names
 		names=$(frazilctl --timeout 1000 tables 2>/dev/null | awk '{print $2}')

@@ -14,6 +14,8 @@ static const char usage_text[] =
 	"\n"
 	"  status          health, readiness, tables in memory, counters\n"
 	"  check           exit 0 when the daemon is ready and no table is halted, else 1\n"
+	"  check TABLE     read all that its refs name: metadata, manifests, vectors; sizes of\n"
+	"                  files; exit 0 when nothing is wrong, else 1\n"
 	"  txn ID          state and outcome of a transaction; exit 0 when it is committed, else "
 	"1\n"
 	"  tables          tables in memory, with their last batch and queue; --halted: only "
@@ -53,7 +55,7 @@ static int run(const struct ctl *c, const char *command, const char *arg)
 		bool optional; /* the argument may be left out */
 	} commands[] = {
 		{"status", ctl_cmd_status, NULL, false},
-		{"check", ctl_cmd_check, NULL, false},
+		{"check", NULL, ctl_cmd_check, true},
 		{"tables", ctl_cmd_tables, NULL, false},
 		{"version", ctl_cmd_version, NULL, false},
 		{"txn", NULL, ctl_cmd_txn, false},

@@ -60,3 +60,26 @@ enum status pg_history_batches(struct pgcat *cat, struct table_id table, int64_t
 	pgargs_i64(a, (int64_t)limit + 1);
 	return pgcat_send(call, PGSQL_BATCH_LIST, err);
 }
+
+static void found(struct pgcat_call *call, const struct pgres *res, struct err *err)
+{
+	struct pg_history_where ret = {.err = *err};
+	struct pgrow r = {.res = res};
+	if (err->st == ST_OK && pgres_rows(res) == 0) {
+		err_set(&ret.err, ST_NO_SUCH_TABLE, "", "no table has this UUID");
+	} else if (err->st == ST_OK) {
+		ret.metadata_location = pgrow_text(&r, 0);
+		ret.name = pgrow_text(&r, 1);
+		if (r.bad)
+			err_set(&ret.err, ST_INTERNAL, "", "PostgreSQL's answer does not decode");
+	}
+	((pg_history_found)call->done)(call->ctx, &ret);
+}
+
+enum status pg_history_find(struct pgcat *cat, struct table_id table, pg_history_found done,
+			    void *ctx, struct err *err)
+{
+	struct pgcat_call *call = pgcat_call_new(cat, found, (void (*)(void))done, ctx);
+	pgargs_uuid(pgcat_args(cat), table.u);
+	return pgcat_send(call, PGSQL_TABLE_FIND, err);
+}

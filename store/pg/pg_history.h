@@ -30,4 +30,14 @@ MUST_CHECK enum status pg_history_batches(struct pgcat *cat, struct table_id tab
 					  size_t limit, pg_history_done done, void *ctx,
 					  struct err *err);
 
+/* NO_SUCH_TABLE, UNAVAILABLE. Valid until done returns. */
+struct pg_history_where {
+	struct err err;
+	struct strv metadata_location, name;
+};
+typedef void (*pg_history_found)(void *ctx, const struct pg_history_where *res);
+/* The current metadata file of a table and its whole name. */
+MUST_CHECK enum status pg_history_find(struct pgcat *cat, struct table_id table,
+				       pg_history_found done, void *ctx, struct err *err);
+
 #endif

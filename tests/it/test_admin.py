@@ -1,5 +1,6 @@
 """The admin port: readiness, metrics as promtool wants them, pages of what waits, was decided, or is wrong."""
 
+import contextlib
 import os
 import re
 import signal
@@ -66,6 +67,17 @@ def test_not_ready_while_draining(make_daemon):
         time.sleep(0.02)
     assert seen - {(200, None)} == {(503, "draining")}, seen
     assert d.wait() == 0
+
+
+def test_a_check_ends_with_the_daemon(make_daemon):
+    """Stopped in the middle of a check: the daemon drains all the same."""
+    d = make_daemon()
+    t = Lab(d, "check").table("t")
+    for _ in range(20):
+        t.append(1)
+    for _ in range(3):
+        d.admin.want(202, "POST", "/admin/tables/%s/check" % t.metadata()["table-uuid"])
+        d.restart()
 
 
 def test_not_ready_without_postgresql(daemon, postgres, lab):
@@ -301,6 +313,77 @@ def test_halted_by_a_missing_file(daemon, lab):
     assert peer.call("commit_once", record)["state"] == "COMMITTED"
     t.added(*files)
     assert get(daemon, "/admin/tables", halted="true")["tables"] == []
+
+
+# ---- an operator's check
+
+def checked(daemon, table):
+    """The result of a check, when it is over."""
+    if not hasattr(table, "uuid"):
+        table.uuid = table.metadata()["table-uuid"]
+    no = daemon.admin.want(202, "POST", "/admin/tables/%s/check" % table.uuid).json["check"]
+    end = time.monotonic() + 30
+    while (got := get(daemon, "/admin/check"))["state"] == "running":
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    assert got["check"] == no and got["ended-ms"] >= got["began-ms"] > 0
+    return got
+
+
+@contextlib.contextmanager
+def damaged(path, change):
+    """The file with other bytes, or away."""
+    path = path.removeprefix("file://")
+    with open(path, "rb") as f:
+        whole = f.read()
+    mode = os.stat(path).st_mode
+    os.remove(path)
+    try:
+        if change:
+            with open(path, "wb") as f:
+                f.write(change(whole))
+        yield
+    finally:
+        with open(path, "wb") as f:
+            f.write(whole)
+        os.chmod(path, mode)
+
+
+def test_check(daemon, lab):
+    """Every kind of file, missing and damaged in each way that can be seen; branches and tags are looked at too."""
+    t = lab.table("looked")
+    empty = checked(daemon, lab.table("nothing"))
+    assert (empty["snapshots"], empty["findings-total"]) == (0, 0)
+    path, o = t.append(5)
+    t.update([{"action": "set-snapshot-ref", "ref-name": "old", "type": "tag", "snapshot-id": o.snapshot_id}])
+    t.delete(path, [1, 3], o.snapshot_id)
+    t.append(3)
+    got = checked(daemon, t)
+    assert got["findings"] == [] and (got["snapshots"], got["files"], got["vectors"]) == (2, 3, 1), got
+    md = t.metadata()
+    lists = [s["manifest-list"] for s in md["snapshots"]]
+    folder = os.path.dirname(lists[-1].removeprefix("file://"))
+    manifests = ["file://" + os.path.join(folder, n) for n in os.listdir(folder) if n.endswith(".avro") and "snap-" not in n]
+    puffins = ["file://" + os.path.join(r, n) for r, _, names in os.walk(os.path.dirname(folder)) for n in names
+               if n.endswith(".puffin")]
+    assert len(puffins) == 1 and manifests
+    flip = lambda at: lambda b: b[:at] + bytes([b[at] ^ 0x55]) + b[at + 1:]  # noqa: E731
+    cases = [(path, None, "missing"), (path, lambda b: b + b"x", "size"), (path, lambda b: b[:-1], "size"),
+             (lists[-1], None, "missing"), (lists[-1], lambda b: b[:40], "corrupt"), (lists[0], None, "missing"),
+             (puffins[0], None, "missing"), (puffins[0], flip(20), "corrupt")]
+    cases += [(m, change, kind) for m in manifests[:2] for change, kind in (
+        (None, "missing"), (flip(100), "corrupt"), (lambda b: b[:-3], "size"))]
+    for file, change, kind in cases:
+        with damaged(file, change):
+            got = checked(daemon, t)
+        assert {(f["kind"], f["object"]) for f in got["findings"]} == {(kind, file)}, (file, kind, got)
+        assert got["findings-total"] == len(got["findings"]) and all(f["message"] for f in got["findings"])
+    with damaged(t.load()["metadata-location"], lambda b: b"{"):
+        (found,) = checked(daemon, t)["findings"]
+        assert found["kind"] == "corrupt"
+    assert checked(daemon, t)["findings"] == []
+    assert daemon.admin.call("POST", "/admin/tables/%s/check" % uuid.uuid4()).status == 404
+    assert daemon.admin.call("POST", "/admin/tables/x/check").status == 400
 
 
 # ---- an operator's halt

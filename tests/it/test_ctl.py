@@ -94,6 +94,30 @@ def test_lists(lab, daemon, ctl):
     ctl(4, "batches", frazil.uuid7(), said="UUID")
 
 
+def test_check_of_a_table(lab, daemon, ctl):
+    table = lab.table("checked")
+    path, o = table.append(5)
+    table.delete(path, [1, 3], o.snapshot_id)
+    table.append(2)
+    told = json.loads(ctl(0, "-j", "check", table.name))
+    assert (told["state"], told["table"], told["findings"]) == ("done", "main.ctl.checked", [])
+    # Two appends and the vector; each manifest is read.
+    assert (told["snapshots"], told["files"], told["vectors"]) == (1, 3, 1) and told["manifests"] >= 3
+    assert told["metadata-location"] == table.load()["metadata-location"]
+    assert ctl(0, "check", "checked").startswith("main.ctl.checked: ")
+    name = path.removeprefix("file://")
+    os.rename(name, name + ".away")
+    try:
+        (found,) = json.loads(ctl(1, "-j", "check", table.name))["findings"]
+        assert (found["kind"], found["object"]) == ("missing", path)
+        assert "missing" in ctl(1, "check", table.name).splitlines()[1]
+    finally:
+        os.rename(name + ".away", name)
+    ctl(0, "check", table.metadata()["table-uuid"])
+    ctl(4, "check", "ctl.none", said="ctl.none")
+    ctl(4, "check", frazil.uuid7(), said="UUID")
+
+
 def test_halt_and_resume(lab, daemon, ctl):
     table = lab.table("stopped")
     _, o = table.append(2)
@@ -137,6 +161,7 @@ def test_health(daemon, ctl):
     assert told["counters"]["batches"] >= 0
     assert "ready    yes" in ctl(0, "check") and "counters" not in json.loads(ctl(0, "-j", "check"))
     (port,) = free_ports(1)
+    ctl(3, "check", "x", FRAZILCTL_ADMIN="http://127.0.0.1:%d" % port, said="connect")
     ctl(3, "check", FRAZILCTL_ADMIN="http://127.0.0.1:%d" % port, said="connect")
     ctl(3, "-t", "2000", "txn", frazil.uuid7(), FRAZILCTL_RPC="127.0.0.1:%d" % port, said="connect")
     version = json.loads(ctl(0, "-j", "version"))
