@@ -106,7 +106,8 @@ class Writer:
             entries = []
             for row in [r for r in all_rows if r["content"] == 1]:
                 _, _, old = read_avro(row["manifest_path"])
-                hit = [e for e in old if e["status"] != 2 and e["data_file"]["referenced_data_file"] in deletes]
+                hit = [e for e in old if e["status"] != 2 and e["data_file"]["referenced_data_file"] in deletes
+                       and e["data_file"]["file_format"].upper() == "PUFFIN"]
                 if not hit:
                     continue
                 all_rows.remove(row)

@@ -75,6 +75,10 @@ class FragmentApi(txn.Fragment):
         """As delete(), by a vector that stands in a range of a file."""
         self.add_blob(data_file, path, offset, length, cardinality, provenance)
 
+    def delete_file(self, deletes, spec_id=None, partition=()):
+        """As Transaction.delete_file(); writes the file at once."""
+        return self._txn.client.run(self.add_delete_file(deletes, spec_id, partition))
+
     def message(self, dialect, text):
         """The report of an engine's task, as in Transaction.stage_messages(). Sends nothing."""
         self.add_message(dialect, text)
@@ -101,6 +105,13 @@ class TxnApi(txn.TxnState):
         """Stages positions of rows to delete; data_file exactly as in the manifest."""
         return self.client.run(self.run_delete(data_file, positions, provenance, fragment_id,
                                                attempt))
+
+    def delete_file(self, deletes, spec_id=None, partition=(), fragment_id=None, attempt=0):
+        """On format version 2: writes {data file: positions} as one file of position deletes and
+        stages it. The data files are of one spec (spec_id, the current one by default) and
+        partition (values as in partition of data_file.avsc)."""
+        return self.client.run(self.run_delete_file(deletes, spec_id, partition, fragment_id,
+                                                    attempt))
 
     def update(self, data_file, positions, new_rows, row_ids, fragment_id=None, attempt=0):
         """Deletes the old rows as moved and writes new_rows, which keep the given row ids."""

@@ -1,5 +1,6 @@
 """Arrow tables to Parquet data files: field ids, metrics, one file per partition tuple."""
 
+import json
 import math
 import os
 import uuid
@@ -14,6 +15,9 @@ from .errors import SchemaError
 
 BOUND_LENGTH = 16
 ROW_GROUP_ROWS = 1 << 20
+
+# Columns of a file of position deletes.
+DELETE_PATH, DELETE_POS = 2147483546, 2147483545
 
 
 def write(data, info, *, row_ids=None, name=None):
@@ -57,6 +61,49 @@ def _reserved(name, field_id):
                     metadata={b"PARQUET:field_id": str(field_id).encode()})
 
 
+def write_deletes(deletes, info, *, spec_id=None, partition=(), name=None):
+    """Writes one file of position deletes below info["data_location"] and returns its DeleteFile
+    record, which names the data files. For tables of format version 2.
+
+    deletes: {data file, exactly as in its manifest: positions}, all of one spec and partition.
+    spec_id: theirs, the table's current one by default; partition: values as in a DataFile record.
+    """
+    if info["format_version"] != 2:
+        raise SchemaError("files of position deletes need a table of format version 2")
+    rows = [(path, pos) for path in sorted(deletes) for pos in sorted(set(deletes[path]))]
+    if not rows or any(pos < 0 for _, pos in rows):
+        raise SchemaError("there is no position to delete, or a negative one")
+    paths = pa.array([path for path, _ in rows], pa.string())
+    positions = pa.array([pos for _, pos in rows], pa.int64())
+    table = pa.Table.from_arrays([paths, positions], schema=pa.schema([
+        _required("file_path", pa.string(), DELETE_PATH), _required("pos", pa.int64(), DELETE_POS)]))
+    location = f"{info['data_location'].rstrip('/')}/{name or 'frazil'}-{uuid.uuid4()}" \
+               "-deletes.parquet"
+    metadata, size = _write_table(table, location)
+    low, high = (min(p for _, p in rows), max(p for _, p in rows))
+    # Whole paths, not cut: equal ones tell readers that the file is of one data file.
+    ends = {DELETE_PATH: (rows[0][0].encode(), rows[-1][0].encode()),
+            DELETE_POS: (low.to_bytes(8, "little"), high.to_bytes(8, "little"))}
+    sizes = [sum(metadata.row_group(g).column(i).total_compressed_size
+                 for g in range(metadata.num_row_groups)) for i in range(2)]
+    counts = {"value_counts": len(rows), "null_counts": 0}
+    return {
+        "path": location, "format": "PARQUET",
+        "spec_id": json.loads(info["spec_json"])["spec-id"] if spec_id is None else spec_id,
+        "partition": list(partition), "record_count": len(rows), "file_size": size,
+        "column_sizes": [{"field_id": i, "value": n} for i, n in zip(ends, sizes)],
+        **{k: [{"field_id": i, "value": n} for i in ends] for k, n in counts.items()},
+        "lower_bounds": [{"field_id": i, "value": low} for i, (low, _) in ends.items()],
+        "upper_bounds": [{"field_id": i, "value": high} for i, (_, high) in ends.items()],
+        "data_files": sorted(deletes),
+    }
+
+
+def _required(name, kind, field_id):
+    return pa.field(name, kind, nullable=False,
+                    metadata={b"PARQUET:field_id": str(field_id).encode()})
+
+
 def local_path(location):
     """The path of a file: location or of one without a scheme; None for others."""
     if location.startswith("file:"):
@@ -66,7 +113,10 @@ def local_path(location):
 
 
 def _write_file(table, schema, location):
-    table = _annotated(table, schema)
+    return _write_table(_annotated(table, schema), location)
+
+
+def _write_table(table, location):
     path = local_path(location)
     collector = []
     options = dict(compression="zstd", store_decimal_as_integer=True, store_schema=False,

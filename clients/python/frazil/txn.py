@@ -150,6 +150,11 @@ class Fragment:
     def add_blob(self, data_file, path, offset, length, cardinality, provenance=None):
         self.deletes.append(blob_record(data_file, path, offset, length, cardinality, provenance))
 
+    def add_delete_file(self, deletes, spec_id=None, partition=()):
+        self.delete_files.append((yield "do", lambda: parquet.write_deletes(
+            deletes, self._txn.info, spec_id=spec_id, partition=partition,
+            name=self._txn.file_prefix())))
+
     def add_message(self, dialect, text):
         """text: the JSON of one task of VELOX, PRESTO, TRINO or ICEBERG, as the engine made it."""
         raw = text.encode() if isinstance(text, str) else bytes(text)
@@ -216,6 +221,11 @@ class TxnState:
         f = Fragment(self, fragment_id, attempt)
         for text in texts:
             f.add_message(dialect, text)
+        return (yield from f.run_stage())
+
+    def run_delete_file(self, deletes, spec_id=None, partition=(), fragment_id=None, attempt=0):
+        f = Fragment(self, fragment_id, attempt)
+        yield from f.add_delete_file(deletes, spec_id, partition)
         return (yield from f.run_stage())
 
     def run_update(self, data_file, positions, new_rows, row_ids, fragment_id=None, attempt=0):
