@@ -39,6 +39,8 @@
 /* Slow clients may finish reading an answer or sending a request until this long after it. */
 #define DRAIN_SLOW_US 3000000
 #define BACKLOG 1024
+/* Bytes a second that a client must read of a long answer, beyond the time of a request. */
+#define SLOWEST_READER 65536
 
 enum req_state { REQ_HEAD, REQ_BODY, REQ_SERVING, REQ_REPLIED };
 
@@ -59,6 +61,14 @@ struct http {
 	void *drained_ctx;
 };
 
+/* A connection between its requests. Its timer ends one that does not complete a request line in
+ * time: the library only sees that bytes come, however slowly. */
+struct conn {
+	struct http *h;
+	struct MHD_Connection *conn;
+	struct loop_timer timer;
+};
+
 struct http_req {
 	struct http *h;
 	struct MHD_Connection *conn;
@@ -67,6 +77,7 @@ struct http_req {
 	enum status refuse; /* of the body: answered when it has been read */
 	struct MHD_Response *response;
 	unsigned int status;
+	size_t reply_n;
 	struct loop_timer timer;
 	int64_t started_mono_us;
 	struct buf body;
@@ -154,6 +165,8 @@ static void send_error(struct http *h, int fd, unsigned int status)
 			CONNECTION_MEMORY);
 	else if (status == MHD_HTTP_CONTENT_TOO_LARGE)
 		err_set(&err, ST_TOO_LARGE, "", "the body is larger than %zu bytes", h->o.max_body);
+	else if (status == MHD_HTTP_HTTP_VERSION_NOT_SUPPORTED)
+		err_set(&err, ST_UNSUPPORTED, "", "HTTP/1.1 and HTTP/1.0 are served");
 	else if (status < 500)
 		err_set(&err, ST_BAD_REQUEST, "", "the request is not well-formed HTTP/1.1");
 	else
@@ -189,13 +202,16 @@ enum MHD_Result MHD_queue_response(struct MHD_Connection *conn, unsigned int sta
 		MHD_get_connection_info(conn, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
 	if (at < 0 || !context || !context->socket_context)
 		return send_response(conn, status, response);
-	send_error(context->socket_context, at, status);
+	send_error(((struct conn *)context->socket_context)->h, at, status);
 	return MHD_NO;
 }
 
 static enum MHD_Result queue_reply(struct http_req *r)
 {
-	loop_timer_cancel(r->h->o.loop, &r->timer);
+	/* A client that reads a byte now and then would hold the answer for ever. */
+	loop_timer_set(r->h->o.loop, &r->timer,
+		       loop_mono_us(r->h->o.loop) + r->h->o.request_timeout_ms * 1000 +
+			       (int64_t)(r->reply_n / r->h->o.read_rate) * 1000000);
 	if (r->h->draining)
 		MHD_add_response_header(r->response, MHD_HTTP_HEADER_CONNECTION, "close");
 	enum MHD_Result rc = send_response(r->conn, r->status, r->response);
@@ -211,6 +227,7 @@ void http_reply(struct http_req *r, const struct http_reply *reply)
 	r->status = (unsigned int)reply->status;
 	/* The bytes are only read; the interface lacks const. */
 	void *body = (void *)(uintptr_t)reply->body.p;
+	r->reply_n = reply->body.n;
 	r->response = reply->free_body
 			      ? MHD_create_response_from_buffer_with_free_callback_cls(
 					reply->body.n, body, reply->free_body, reply->free_arg)
@@ -366,6 +383,38 @@ static void serve(struct http_req *r)
 
 /* libmicrohttpd's callbacks. */
 
+static void cut(struct http *h, struct MHD_Connection *conn)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(conn, MHD_CONNECTION_INFO_CONNECTION_FD);
+	h->stats.cut++;
+	if (info)
+		shutdown(info->connect_fd, SHUT_RDWR);
+	loop_hook_arm(h->o.loop, &h->hook);
+}
+
+static void on_idle(struct loop_timer *t)
+{
+	struct conn *c = CONTAINER_OF(t, struct conn, timer);
+	cut(c->h, c->conn);
+}
+
+static struct conn *conn_of(struct MHD_Connection *conn)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(conn, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+	return info ? info->socket_context : NULL;
+}
+
+/* A second more than the library, which ends the idle ones quietly. */
+static void wait_for_request(struct conn *c)
+{
+	if (c)
+		loop_timer_set(c->h->o.loop, &c->timer,
+			       loop_mono_us(c->h->o.loop) +
+				       (c->h->o.idle_timeout_ms + 1000) * 1000);
+}
+
 static void on_deadline(struct loop_timer *t)
 {
 	struct http_req *r = CONTAINER_OF(t, struct http_req, timer);
@@ -374,13 +423,9 @@ static void on_deadline(struct loop_timer *t)
 		ASSERT(r->state == REQ_REPLIED);
 		return;
 	}
-	/* No answer can be queued in the middle of a head or body: the connection ends. */
-	const union MHD_ConnectionInfo *info =
-		MHD_get_connection_info(r->conn, MHD_CONNECTION_INFO_CONNECTION_FD);
-	r->h->stats.cut++;
-	if (info)
-		shutdown(info->connect_fd, SHUT_RDWR);
-	loop_hook_arm(r->h->o.loop, &r->h->hook);
+	/* No answer can be queued in the middle of a head, a body or another answer: the connection
+	 * ends. */
+	cut(r->h, r->conn);
 }
 
 /* A request line was read; the target is not decoded yet. Its return value becomes *con_cls. */
@@ -399,6 +444,9 @@ static void *on_target(void *cls, const char *target, struct MHD_Connection *con
 	loop_timer_init(&r->timer, on_deadline);
 	loop_timer_set(h->o.loop, &r->timer, http_deadline_mono_us(r));
 	h->stats.requests++;
+	struct conn *c = conn_of(conn);
+	if (c)
+		loop_timer_cancel(h->o.loop, &c->timer);
 	return r;
 }
 
@@ -450,8 +498,8 @@ static void on_over(void *cls, struct MHD_Connection *conn, void **con_cls,
 {
 	struct http_req *r = *con_cls;
 	(void)cls;
-	(void)conn;
 	(void)why;
+	wait_for_request(conn_of(conn));
 	if (!r)
 		return;
 	*con_cls = NULL;
@@ -471,9 +519,21 @@ static void on_connection(void *cls, struct MHD_Connection *conn, void **socket_
 			  enum MHD_ConnectionNotificationCode code)
 {
 	struct http *h = cls;
-	(void)conn;
-	*socket_ctx = h;
-	h->stats.connections += code == MHD_CONNECTION_NOTIFY_STARTED ? 1 : -1;
+	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+		struct conn *c = base_calloc(1, sizeof *c);
+		c->h = h;
+		c->conn = conn;
+		loop_timer_init(&c->timer, on_idle);
+		wait_for_request(c);
+		*socket_ctx = c;
+		h->stats.connections++;
+	} else {
+		struct conn *c = *socket_ctx;
+		loop_timer_cancel(h->o.loop, &c->timer);
+		base_free(c);
+		*socket_ctx = NULL;
+		h->stats.connections--;
+	}
 }
 
 static void on_log(void *cls, const char *fmt, va_list ap) PRINTF_LIKE(2, 0);
@@ -533,6 +593,8 @@ enum status http_new(const struct http_options *o, struct http **ret_http, struc
 	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 	struct http *h = base_calloc(1, sizeof *h);
 	h->o = *o;
+	if (h->o.read_rate == 0)
+		h->o.read_rate = SLOWEST_READER;
 	socklen_t len = sizeof h->bound;
 	getsockname(fd, (struct sockaddr *)&h->bound, &len);
 	h->mhd = MHD_start_daemon(

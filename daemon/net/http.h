@@ -30,7 +30,8 @@ struct http_options {
 	int max_connections;
 	size_t max_body;            /* bytes of one body */
 	size_t max_bodies;          /* bytes of all bodies held at once */
-	int64_t request_timeout_ms; /* request line to reply */
+	int64_t request_timeout_ms; /* request line to reply; again, and more for a long one, to read it */
+	size_t read_rate;	    /* bytes a second that a client must read at least; 0: 64 KiB */
 	int64_t idle_timeout_ms;    /* rounded up to seconds */
 	const struct http_ops *ops;
 	void *ctx;
@@ -39,7 +40,7 @@ struct http_options {
 struct http_stats {
 	int connections, requests; /* now */
 	int64_t refused;           /* answered 4xx by this layer */
-	int64_t cut;               /* closed in the middle of a head or body whose time was over */
+	int64_t cut; /* closed in the middle of a head, body or answer whose time was over */
 };
 
 /* IO when the address cannot be bound (the message names it). */

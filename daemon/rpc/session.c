@@ -3,10 +3,13 @@
 #include "conf/log.h"
 #include "proto/rpc/frame.h"
 
-/* What a waiting request costs beside its bytes. */
-#define REQUEST_OVERHEAD ((size_t)1024)
+/* What a waiting request costs beside its bytes: here, in the core and in the statement it waits for;
+ * measured. */
+#define REQUEST_OVERHEAD ((size_t)6144)
 /* An answer above this is not sent: clients need not take larger frames. */
 #define ANSWER_MAX FRAME_MAX
+/* Once the server is stopping: a client that reads nothing for this long is not waited for. */
+#define DRAIN_WRITE_MS INT64_C(3000)
 /* Answers of one connection that wait to be sent; the budget stops reading long before. */
 #define OUT_MAX ((size_t)1 << 30)
 
@@ -155,14 +158,22 @@ static void send_error(struct session *c, uint32_t request_id, const struct err 
 	send_record(c, rpc_message_of(RPC_MSG_ERROR), request_id, &e);
 }
 
+static void set_write_timer(struct session *c)
+{
+	const struct rpc_server *s = c->s;
+	int64_t ms = s->o.write_timeout_ms;
+	if (s->draining && ms > DRAIN_WRITE_MS)
+		ms = DRAIN_WRITE_MS;
+	c->left = uv_stream_get_write_queue_size(&c->h.stream);
+	loop_timer_set(s->o.loop, &c->write_timer, loop_mono_us(s->o.loop) + ms * 1000);
+}
+
 static void on_write_slow(struct loop_timer *t)
 {
 	struct session *c = CONTAINER_OF(t, struct session, write_timer);
 	size_t left = uv_stream_get_write_queue_size(&c->h.stream);
 	if (left < c->left) {
-		c->left = left;
-		loop_timer_set(c->s->o.loop, t,
-			       loop_mono_us(c->s->o.loop) + c->s->o.write_timeout_ms * 1000);
+		set_write_timer(c);
 		return;
 	}
 	c->s->stats.slow++;
@@ -217,9 +228,7 @@ static void flush(struct session *c)
 		session_close(c, uv_strerror(st));
 		return;
 	}
-	c->left = uv_stream_get_write_queue_size(&c->h.stream);
-	loop_timer_set(c->s->o.loop, &c->write_timer,
-		       loop_mono_us(c->s->o.loop) + c->s->o.write_timeout_ms * 1000);
+	set_write_timer(c);
 }
 
 /* Requests */
@@ -540,5 +549,10 @@ void session_accept(struct rpc_server *s, uv_stream_t *listener, bool tcp)
 void session_drain_all(struct rpc_server *s)
 {
 	LIST_FOR(it, tmp, &s->sessions)
-	arm(LIST_ITEM(it, struct session, node));
+	{
+		struct session *c = LIST_ITEM(it, struct session, node);
+		if (c->writing && !c->closing)
+			set_write_timer(c);
+		arm(c);
+	}
 }

@@ -388,7 +388,7 @@ static void *do_back_pressure(void *arg)
 	flood_fd = greet(dial());
 	pthread_t t;
 	pthread_create(&t, NULL, do_send_flood, NULL);
-	/* Requests cost their bytes and 1 KiB each, so that some 60 fill the budget of 64 KiB. */
+	/* Requests cost their bytes and 6 KiB each, so that some 60 fill the budget of 384 KiB. */
 	for (int i = 0; i < 100 && n_held < 40; i++)
 		nap(10);
 	nap(100);
@@ -425,11 +425,11 @@ static void *do_back_pressure(void *arg)
 
 START_TEST(back_pressure)
 {
-	options.session_budget = 65536;
+	options.session_budget = 6 * 65536;
 	start();
 	run(do_back_pressure);
 	/* Never more than the budget, one frame and what one read brought. */
-	ck_assert_uint_le(most_bytes, 65536 + 65536 + (256 << 10));
+	ck_assert_uint_le(most_bytes, 6 * 65536 + 65536 + (256 << 10));
 	finish();
 }
 END_TEST
@@ -611,10 +611,10 @@ static void *do_limits(void *arg)
 	/* So are frames that only begin. */
 	struct buf big;
 	buf_init(&big, 65536);
-	uint8_t head[5] = {0, 0, 0xf0, 0, 13};
+	uint8_t head[5] = {0, 0, 0xff, 0, 13};
 	buf_put(&big, head, 5);
-	ck_assert_ptr_nonnull(buf_room(&big, 30000));
-	memset(big.p + 5, 0, 30000);
+	ck_assert_ptr_nonnull(buf_room(&big, 64000));
+	memset(big.p + 5, 0, 64000);
 	ck_assert(send_all(c, buf_bytes(&big)));
 	expect_error(c, 0, ST_OVERLOADED, "");
 	expect_closed(c);
@@ -625,7 +625,7 @@ static void *do_limits(void *arg)
 START_TEST(limits)
 {
 	options.max_connections = 2;
-	options.total_budget = 10 * (1024 + 16);
+	options.total_budget = 10 * (6144 + 16);
 	start();
 	run(do_limits);
 	ck_assert_int_eq(rpc_server_stats(server).overloaded, 2);
