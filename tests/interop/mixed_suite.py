@@ -6,12 +6,9 @@ its share, which must come within a bound: a client that is starved fails the su
 """
 
 import asyncio
-import glob
-import hashlib
 import json
 import os
 import re
-import shutil
 import subprocess
 import threading
 import time
@@ -20,13 +17,11 @@ import auditor
 import frazil
 from catalog_suite import check, row
 from frazil_suite import Writer, arrow
+from javalib import POM, class_path, jdk
 from model import Row, Table
 from support.daemon import die_with_parent
-from support.postgres import ROOT
 from support.rest import Rest
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-POM = os.path.join(ROOT, "tests/bench/java/pom.xml")
 WORKERS, TURNS, LINKS = 64, 50, 8
 SHARED = 4  # data files that all workers delete from
 FOREIGN = 20  # commits that the Java client must land meanwhile
@@ -36,27 +31,6 @@ RETRIES = {"commit.retry.num-retries": "1000", "commit.retry.min-wait-ms": "10",
            "commit.retry.total-timeout-ms": "600000",
            # Otherwise each attempt rewrites the manifests of all the others.
            "commit.manifest-merge.enabled": "false"}
-
-
-def jdk():
-    """17 or 21: the library's Hadoop classes fail on 24 and later."""
-    for pattern in ("/usr/lib/jvm/*17*", "/usr/lib/jvm/*21*"):
-        for at in sorted(glob.glob(pattern)):
-            if os.access(os.path.join(at, "bin/javac"), os.X_OK):
-                return os.path.join(at, "bin")
-    raise RuntimeError("no JDK 17 or 21 below /usr/lib/jvm: run scripts/setup.sh interop")
-
-
-def class_path():
-    jars = subprocess.run([os.path.join(ROOT, "scripts/jars.sh"), POM], check=True, text=True,
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE).stdout.strip()
-    source = os.path.join(HERE, "java/Beside.java")
-    classes = os.path.join(ROOT, "build/interop/java-" + hashlib.sha256(open(source, "rb").read()).hexdigest()[:16])
-    if not os.path.isdir(classes):
-        shutil.rmtree(classes + ".new", ignore_errors=True)
-        subprocess.run([os.path.join(jdk(), "javac"), "-nowarn", "-d", classes + ".new", "-cp", jars + "/*", source], check=True)
-        os.rename(classes + ".new", classes)
-    return classes + ":" + jars + "/*"
 
 
 class Beside:

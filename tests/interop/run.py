@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Foreign engines against a catalog: who reads and writes what, compared with a model of the tables.
 
-usage: run.py [--uri URI] [--parts catalog,frazil,matrix,messages,between,mixed] [--engines spark,duckdb,...] [--no-audit]
+usage: run.py [--uri URI] [--parts catalog,frazil,matrix,messages,between,clock,mixed] [--engines spark,duckdb,...] [--no-audit]
 Without --uri it starts PostgreSQL and the daemon (FRAZILD, default build/gcc/frazild). Exit 1 when a
 reader differs from the model, an auditor's rule is broken, or an engine fails in a way not known of
 exactly its version. What an engine does not offer is printed with its version, never left out.
@@ -46,6 +46,7 @@ class Report:
 class Suite:
     def __init__(self, uri, engines, folder, auditing=True):
         self.auditing, self.proof = auditing, None
+        self.postgres = self.warehouse = None  # of a run that starts its own
         self.uri, self.report, self.folder = uri, Report(), folder
         self.engines = {n: Engine(n, uri, os.path.join(folder, n + ".log")) for n in engines}
         self.tables = []
@@ -238,6 +239,11 @@ def run(suite, parts, rpc):
     if "mixed" in parts:
         import mixed_suite
         mixed_suite.run(suite, rpc)
+    if "clock" in parts:
+        import clock_suite
+        clock_suite.run(suite)
+        if suite.warehouse:
+            suite.part("java loads every version of all tables", clock_suite.load_all, suite)
     suite.read_all()
     if suite.auditing:
         suite.audit_all()
@@ -250,7 +256,7 @@ def main():
     p = argparse.ArgumentParser()
     p.add_argument("--uri")
     p.add_argument("--rpc")
-    p.add_argument("--parts", default="catalog,frazil,matrix,messages,between,mixed")
+    p.add_argument("--parts", default="catalog,frazil,matrix,messages,between,clock,mixed")
     p.add_argument("--engines", default=",".join(ENGINES))
     p.add_argument("--no-audit", action="store_true")
     p.add_argument("--only", help="writers of the frazil part whose name holds this text")
@@ -271,7 +277,9 @@ def main():
         daemon = Daemon(folder, postgres.database(), {
             "rest.verify-snapshots": "reject", **dict(s.split("=", 1) for s in a.set)})
         try:
-            status = run(Suite(daemon.uri, names, folder, not a.no_audit), a.parts.split(","), daemon.rpc)
+            suite = Suite(daemon.uri, names, folder, not a.no_audit)
+            suite.postgres, suite.warehouse = postgres, daemon.warehouse
+            status = run(suite, a.parts.split(","), daemon.rpc)
         finally:
             daemon.close()
         if "kit" in a.parts.split(","):

@@ -82,7 +82,8 @@ class Writer:
                     e["snapshot_id"] = row["added_snapshot_id"]
                 yield row, schema, header, e
 
-    def commit(self, operation, files=(), deletes=None, position_deletes=None, want=200, parent=None, summary=None):
+    def commit(self, operation, files=(), deletes=None, position_deletes=None, want=200, parent=None, summary=None,
+               timestamp_ms=None):
         """files: DataFile records; deletes: {path: positions} as vectors; position_deletes: the same as a V2 file."""
         self.load()
         sid = random.getrandbits(62) | 1
@@ -144,7 +145,7 @@ class Writer:
         write_avro(list_path, self.list_schema, {**self.list_header, "snapshot-id": str(sid), "sequence-number": str(seq),
                                                  "parent-snapshot-id": str(self.parent["snapshot-id"])}, all_rows + rows)
         snapshot = {"snapshot-id": sid, "parent-snapshot-id": self.parent["snapshot-id"], "sequence-number": seq,
-                    "timestamp-ms": int(time.time() * 1000), "manifest-list": list_path,
+                    "timestamp-ms": timestamp_ms or int(time.time() * 1000), "manifest-list": list_path,
                     "summary": {"operation": operation, **(summary or {}),
                                 **({"added-data-files": str(len(files)), "added-records": str(added_rows)} if files else {})},
                     "schema-id": self.md["current-schema-id"]}

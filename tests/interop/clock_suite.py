@@ -1,0 +1,59 @@
+"""Every metadata file of a run in the eyes of the Java library, those of daemons with wrong clocks among them."""
+
+import glob
+import json
+import os
+import subprocess
+
+import javalib
+from catalog_suite import check
+from support import clocks
+from support.daemon import Daemon
+
+
+def refusals(paths):
+    """(how many were taken, lines about the others)"""
+    got = subprocess.run(
+        [os.path.join(javalib.jdk(), "java"), "-Xmx1g", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp",
+         javalib.class_path(), "LoadVersions"], input="\n".join(paths), text=True, stdout=subprocess.PIPE, check=True)
+    lines = got.stdout.splitlines()
+    return int(lines[-1]), lines[:-1]
+
+
+def load(folder):
+    """All metadata files below a warehouse."""
+    paths = sorted(glob.glob(os.path.join(folder, "**/*.metadata.json"), recursive=True))
+    taken, lines = refusals(paths)
+    check(len(paths) > 0 and taken == len(paths), "metadata files that the Java library refuses:", lines[:5])
+    return len(paths)
+
+
+def clocks_off(suite):
+    conninfo = suite.postgres.database()
+    daemon = Daemon(os.path.join(suite.folder, "clocks"), conninfo)
+    try:
+        lab = clocks.history(daemon, conninfo)
+        paths = clocks.versions(daemon, lab.tables[0])
+        clocks.in_order(paths)
+        lab.check()
+        check(load(daemon.warehouse) >= len(paths), "versions", len(paths))
+        # A log that steps back by two minutes is what it would refuse.
+        md = lab.tables[0].metadata()
+        md["metadata-log"][-2]["timestamp-ms"] = md["metadata-log"][-1]["timestamp-ms"] + 120000
+        wrong = os.path.join(suite.folder, "steps-back.metadata.json")
+        with open(wrong, "w") as f:
+            json.dump(md, f)
+        taken, lines = refusals([wrong])
+        check(taken == 0 and "sorted" in lines[0], "a log that steps back was taken:", lines)
+    finally:
+        daemon.close()
+
+
+def run(suite):
+    if suite.postgres:
+        suite.part("java loads what daemons with wrong clocks wrote", clocks_off, suite)
+
+
+def load_all(suite):
+    n = load(suite.warehouse)
+    print("java   loads %d metadata files" % n, flush=True)
