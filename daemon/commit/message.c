@@ -23,22 +23,26 @@ static enum status full(struct err *err)
 	return err_set(err, ST_TOO_LARGE, "", "the transaction exceeds the memory limit");
 }
 
+/* As the wire demands of any text: an escaped U+0000 is none. */
+static enum status keep_str(struct reader *r, const char *key, struct strv s, struct strv *ret_s)
+{
+	if (strv_find(s, 0) < s.n)
+		return err_set(r->err, ST_BAD_REQUEST, key, "holds U+0000");
+	return arena_strv(r->a, s, ret_s) ? ST_OK : full(r->err);
+}
+
 static enum status need_str(struct reader *r, const char *key, struct strv *ret_s)
 {
 	struct strv s;
 	enum status st = jspan_need_str(r->o, key, ST_BAD_REQUEST, r->tmp, &s, r->err);
-	if (st == ST_OK && !arena_strv(r->a, s, ret_s))
-		st = full(r->err);
-	return st;
+	return st == ST_OK ? keep_str(r, key, s, ret_s) : st;
 }
 
 static enum status opt_str(struct reader *r, const char *key, struct strv *ret_s, bool *ret_has)
 {
 	struct strv s;
 	enum status st = jspan_opt_str(r->o, key, ST_BAD_REQUEST, r->tmp, &s, ret_has, r->err);
-	if (st == ST_OK && *ret_has && !arena_strv(r->a, s, ret_s))
-		st = full(r->err);
-	return st;
+	return st == ST_OK && *ret_has ? keep_str(r, key, s, ret_s) : st;
 }
 
 static bool absent(const struct reader *r, const char *key)

@@ -3,24 +3,41 @@
 
 #include "proto/iceberg/metadata.h"
 
-/* All of a small transaction: one statement makes it durable, sealed and asked for. */
-static void once_fail(struct core *c, struct request *r, const struct err *err)
+/* Takes the request from its transaction, which goes; requests that came meanwhile run now. */
+static void once_drop(struct core *c, struct request *r)
 {
 	struct txn *x = request_txn(r);
-	request_fail(c, r, err);
 	r->txn = NULL;
-	if (x) {
-		struct list late;
-		list_init(&late);
-		for (struct list *n; (n = list_pop_front(&x->turn));)
-			list_push_back(&late, n);
-		txn_free(c, x);
-		for (struct list *n; (n = list_pop_front(&late));)
-			request_run(c, LIST_ITEM(n, struct request, wait));
-	}
+	if (!x)
+		return;
+	struct list late;
+	list_init(&late);
+	for (struct list *n; (n = list_pop_front(&x->turn));)
+		list_push_back(&late, n);
+	txn_free(c, x);
+	for (struct list *n; (n = list_pop_front(&late));)
+		request_run(c, LIST_ITEM(n, struct request, wait));
+}
+
+static void once_fail(struct core *c, struct request *r, const struct err *err)
+{
+	request_fail(c, r, err);
+	once_drop(c, r);
 	request_let(r);
 }
 
+/* Refused before anything was sent. What it names may be gone because it was decided long ago and
+ * now comes again (a spent file, a spec, a read snapshot): the rows know. */
+static void once_refuse(struct core *c, struct request *r, const struct err *err)
+{
+	r->late_err = *err;
+	once_drop(c, r);
+	if (!r->answered)
+		finish_reread(c, r);
+	request_let(r);
+}
+
+/* All of a small transaction: one statement makes it durable, sealed and asked for. */
 static void once_send(struct core *c, struct txn *x);
 
 static void once_again(struct core *c, struct timer *timer)
@@ -49,14 +66,7 @@ static void once_done(struct core *c, void *ctx, const struct event *ev)
 		struct err err = {0};
 		if (final) {
 			/* Repeated after it had gone on: the rows answer. */
-			r->txn = NULL;
-			struct list late;
-			list_init(&late);
-			for (struct list *n; (n = list_pop_front(&x->turn));)
-				list_push_back(&late, n);
-			txn_free(c, x);
-			for (struct list *n; (n = list_pop_front(&late));)
-				request_run(c, LIST_ITEM(n, struct request, wait));
+			once_drop(c, r);
 			if (!r->answered)
 				finish_reread(c, r);
 			request_let(r);
@@ -125,7 +135,7 @@ static void once_run(struct core *c, struct gather *g)
 		return;
 	}
 	if (r->blob_err.st != ST_OK) {
-		once_fail(c, r, &r->blob_err);
+		once_refuse(c, r, &r->blob_err);
 		return;
 	}
 	const struct rpc_commit_once *m = r->in.u.once;
@@ -136,7 +146,7 @@ static void once_run(struct core *c, struct gather *g)
 						      LIST_ITEM(n, struct frag, node), &r->needs,
 						      &err);
 		if (ans == CACHE_FAIL) {
-			once_fail(c, r, &err);
+			once_refuse(c, r, &err);
 			return;
 		}
 		waiting |= ans == CACHE_WAIT;
@@ -174,7 +184,7 @@ static void once_run(struct core *c, struct gather *g)
 	if (st != ST_OK) {
 		if (err.st == ST_OK)
 			err_set(&err, st, "", "the transaction exceeds the memory limit");
-		once_fail(c, r, &err);
+		once_refuse(c, r, &err);
 		return;
 	}
 	txn_weigh(c, x);
@@ -240,7 +250,7 @@ void once_start(struct core *c, struct request *r)
 	if (st == ST_OK)
 		st = finish_summary(x, m->summary, m->n_summary, &err);
 	if (st != ST_OK) {
-		once_fail(c, r, &err);
+		once_refuse(c, r, &err);
 		return;
 	}
 	r->gather.run = once_run;

@@ -1,6 +1,7 @@
 """Commit messages of Velox, Presto, Trino and Iceberg as fragments; what they commit is read by PyIceberg and the auditor."""
 
 import base64
+import os
 import zlib
 
 import pyroaring
@@ -9,7 +10,7 @@ from pyiceberg.catalog.rest import RestCatalog
 
 from frazil import dv, txn
 from support import messages
-from support.foreign import Writer, read_avro
+from support.foreign import Writer, local, read_avro
 from support.lab import Lab, Peer, begin, ids, plain, ref_of, refused
 
 DIALECTS = ["VELOX", "PRESTO", "TRINO", "ICEBERG"]
@@ -290,3 +291,23 @@ def test_puffin_refused(lab, dialect):
         stage(lab, t, dialect, [messages.puffin(dialect, path, **far)], "DELETE", o.snapshot_id)
     stage(lab, t, dialect, [messages.puffin(dialect, path, **at)], "DELETE", o.snapshot_id)
     t.deleted(path, [3, 4])
+
+
+def test_once_again_without_its_file(lab, daemon):
+    """A CommitOnce that comes again is answered by what was decided, though its Puffin file is gone by then."""
+    t = lab.table("once_again")
+    path, o = t.append(5)
+    at = messages.write_puffin(folder(path), {path: [2]})[path]
+    record = txn.fragment_record("0", 0, messages=[
+        {"dialect": "VELOX", "json": messages.puffin("VELOX", path, **at).encode()}])
+    body = {"begin": begin(t, kind="DELETE", read_snapshot_id=o.snapshot_id), "fragments": [record], "summary": [],
+            "max_wait_ms": 0}
+    first = Peer(daemon).call("commit_once", body)
+    assert first["state"] == "COMMITTED" and first["rows_deleted"] == 1
+    t.deleted(path, [2])
+    os.remove(local(at["path"])) if os.path.exists(local(at["path"])) else None
+    daemon.restart(kill=True)  # nothing but the rows remembers it
+    assert Peer(daemon).call("commit_once", body)["snapshot_id"] == first["snapshot_id"]
+    body["begin"]["txn_id"] = txn.uuid7()
+    with refused("FILE_MISSING"):
+        Peer(daemon).call("commit_once", body)

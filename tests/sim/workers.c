@@ -2,6 +2,7 @@
  * up, aborted, with messages out of turn and with wrong tokens. */
 #include <inttypes.h>
 
+#include "proto/base/jwrite.h"
 #include "proto/dv/dv_blob.h"
 #include "proto/rpc/msg.h"
 #include "tests/sim/actors.h"
@@ -165,6 +166,82 @@ static void add_file(struct world *w, struct job *j, struct rpc_fragment *f, str
 	in->records[in->n_files++] = records;
 }
 
+/* ------------------------------------------------------------------ as an engine reports it */
+
+static void message_begin(struct jwrite *jw, struct buf *b, const char *content, const char *format,
+			  struct strv path, int64_t size, int64_t rows)
+{
+	buf_init(b, (size_t)1 << 20);
+	jwrite_init(jw, b);
+	jwrite_object(jw);
+	jwrite_kstr(jw, "content", strv_of(content));
+	jwrite_kstr(jw, "fileFormat", strv_of(format));
+	jwrite_kstr(jw, "path", path);
+	jwrite_ki64(jw, "fileSizeInBytes", size);
+	jwrite_key(jw, "metrics");
+	jwrite_object(jw);
+	jwrite_ki64(jw, "recordCount", rows);
+	jwrite_end_object(jw);
+}
+
+static void message_end(struct world *w, struct jwrite *jw, struct buf *b, struct rpc_fragment *f,
+			enum rpc_dialect dialect)
+{
+	jwrite_end_object(jw);
+	ASSERT(buf_ok(b));
+	f->messages[f->n_messages++] =
+		(struct rpc_task_message){dialect, world_copy(w, buf_bytes(b))};
+	buf_fini(b);
+}
+
+static void report_file(struct world *w, struct rpc_fragment *f, const struct rpc_data_file *d)
+{
+	struct jwrite jw;
+	struct buf b;
+	message_begin(&jw, &b, "DATA", "PARQUET", d->path, d->file_size, d->record_count);
+	jwrite_ki64(&jw, "partitionSpecJson", d->spec_id);
+	if (d->n_partition) {
+		const struct rpc_partition_value *v = d->partition;
+		jwrite_kstr(&jw, "partitionDataJson",
+			    v->has_value ? world_printf(w, "{\"partitionValues\":[%" PRIu32 "]}",
+							get_u32le(v->value.p))
+					 : STRV("{\"partitionValues\":[null]}"));
+	}
+	message_end(w, &jw, &b, f, RPC_DIALECT_VELOX);
+}
+
+static void report_vector(struct world *w, struct rpc_fragment *f,
+			  const struct rpc_delete_vector *d)
+{
+	struct jwrite jw;
+	struct buf b, text;
+	if (d->blob) {
+		message_begin(&jw, &b, "POSITION_DELETES", "PUFFIN", d->blob->path, 1,
+			      d->cardinality);
+		jwrite_ki64(&jw, "contentOffset", d->blob->offset);
+		jwrite_ki64(&jw, "contentSizeInBytes", d->blob->length);
+	} else {
+		message_begin(&jw, &b, "POSITION_DELETES", "PARQUET", STRV(""), 0, d->cardinality);
+		buf_init(&text, (size_t)1 << 20);
+		digest_base64(&text, d->vector);
+		jwrite_kstr(&jw, "serializedDeletionVector", buf_strv(&text));
+		buf_fini(&text);
+	}
+	jwrite_kstr(&jw, "referencedDataFile", d->data_file);
+	message_end(w, &jw, &b, f, d->blob ? RPC_DIALECT_VELOX : RPC_DIALECT_TRINO);
+}
+
+/* The same fragment in the form of engines' messages. */
+static void as_messages(struct world *w, struct rpc_fragment *f)
+{
+	f->messages = world_alloc(w, (f->n_data_files + f->n_deletes) * sizeof *f->messages);
+	for (size_t i = 0; i < f->n_data_files; i++)
+		report_file(w, f, &f->data_files[i]);
+	for (size_t i = 0; i < f->n_deletes; i++)
+		report_vector(w, f, &f->deletes[i]);
+	f->n_data_files = f->n_deletes = 0;
+}
+
 static struct job *new_job(struct world *w, struct worker *worker)
 {
 	struct job *j = world_alloc(w, sizeof *j);
@@ -217,6 +294,8 @@ static struct job *new_job(struct world *w, struct worker *worker)
 		f->data_files = world_alloc(w, 4 * sizeof *f->data_files);
 		for (int k = 0; k < files; k++)
 			add_file(w, j, f, location);
+		if (world_chance(w, 200))
+			as_messages(w, f);
 		ASSERT(msg_fragment_digest(f, &f->digest));
 	}
 	if (world_chance(w, 150)) {

@@ -590,6 +590,9 @@ START_TEST(refusals)
 	} edits[] = {
 		{"\"path\":", "\"path\":null,\"p\":", "path", ST_BAD_REQUEST},
 		{"\"path\":", "\"path\":5,\"p\":", "path", ST_BAD_REQUEST},
+		{"t/data/p=7", "t/\\u0000/p=7", "path", ST_BAD_REQUEST},
+		{"t/data/p=7", "t/\\ud800/p=7", "", ST_BAD_REQUEST},
+		{"PARQUET", "PAR\\u0000", "fileFormat", ST_BAD_REQUEST},
 		{"1024", "1024.5", "fileSizeInBytes", ST_BAD_REQUEST},
 		{"1024", "\"1024\"", "fileSizeInBytes", ST_BAD_REQUEST},
 		{"\"metrics\":{", "\"metrics\":null,\"m\":{", "metrics", ST_BAD_REQUEST},
