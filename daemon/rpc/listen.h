@@ -30,6 +30,9 @@ struct rpc_options {
 	int64_t write_timeout_ms; /* without a byte taken by a reader (30 s) */
 	struct daemon_id daemon_id;
 	const char *server; /* name and version, static */
+	/* The newest version that Hello may agree on; 0 is RPC_VERSION. Payloads are those of
+	 * RPC_VERSION: a later version exists in tests only. */
+	int max_version;
 };
 
 struct rpc_stats {

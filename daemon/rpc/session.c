@@ -116,7 +116,9 @@ static void send_record(struct session *c, const struct rpc_message *m, uint32_t
 			const void *record)
 {
 	size_t before = c->out.n;
-	size_t start = frame_open(&c->out, (uint8_t)m->type, RPC_VERSION, request_id);
+	/* Hello is answered in the version that it came in. */
+	int version = m->type == RPC_MSG_HELLO_REPLY || !c->version ? RPC_VERSION : c->version;
+	size_t start = frame_open(&c->out, (uint8_t)m->type, (uint8_t)version, request_id);
 	msg_encode(m->record, record, &c->out);
 	frame_close(&c->out, start);
 	if (!buf_ok(&c->out)) {
@@ -251,6 +253,14 @@ static void session_answer(struct rpc_request *own_r, const struct rpc_message *
 	s->changed(s);
 }
 
+/* The highest version that both speak; 0 when there is none. */
+static int common_version(const struct session *c, const struct rpc_hello *h)
+{
+	int max = c->s->o.max_version ? c->s->o.max_version : RPC_VERSION;
+	int best = h->max_version < max ? h->max_version : max;
+	return h->min_version <= best && best >= RPC_VERSION ? best : 0;
+}
+
 static void on_hello(struct session *c, const struct frame *f)
 {
 	struct arena a;
@@ -263,10 +273,11 @@ static void on_hello(struct session *c, const struct frame *f)
 	else
 		st = msg_decode(&rpc_record_hello, f->payload, &a, &v, &err);
 	const struct rpc_hello *h = v;
-	if (st == ST_OK && (h->min_version > RPC_VERSION || h->max_version < RPC_VERSION ||
-			    h->min_version > h->max_version))
+	if (st == ST_OK && !common_version(c, h))
 		st = err_set(&err, ST_UNSUPPORTED, "min_version",
-			     "the server speaks version %d of the protocol", RPC_VERSION);
+			     "versions %d to %d are offered, the server speaks %d to %d",
+			     h->min_version, h->max_version, RPC_VERSION,
+			     c->s->o.max_version ? c->s->o.max_version : RPC_VERSION);
 	if (st != ST_OK) {
 		send_error(c, f->request_id, &err);
 		c->finish = true;
@@ -275,7 +286,7 @@ static void on_hello(struct session *c, const struct frame *f)
 		for (size_t i = 0; i < h->n_capabilities; i++)
 			if (strv_eq(h->capabilities[i], capabilities[0]))
 				c->provenance = true;
-		c->version = RPC_VERSION;
+		c->version = common_version(c, h);
 		struct rpc_hello_reply reply = {
 			.version = c->version,
 			.server = strv_of(c->s->o.server),

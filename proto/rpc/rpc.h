@@ -8,7 +8,8 @@
 #include "proto/base/err.h"
 #include "proto/base/uuid.h"
 
-/* The only protocol version; a version names exactly one schema for each message. */
+/* The only protocol version; a version names exactly one schema for each message. Hello and its answer
+ * are always of this one. */
 #define RPC_VERSION 1
 
 /* Seal's expected totals when the client does not state them. */

@@ -469,7 +469,7 @@ def test_halt_waits_for_the_batch_under_way(make_daemon):
     assert peer.call("status", {"txn_id": a["txn_id"]})["state"] == "COMMITTED"
     t.added(*first)
     head = t.head()
-    time.sleep(1)
+    time.sleep(0.5)
     assert peer.call("status", {"txn_id": b["txn_id"]})["state"] == "SEALED" and t.head() == head
     d.restart()
     halted_again(d, "main.way.t")

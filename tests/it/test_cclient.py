@@ -206,6 +206,109 @@ def test_many_at_once_while_the_daemon_is_killed(lab, daemon, tmp_path):
             assert c.status(txn).state == "COMMITTED"
 
 
+class Cutter:
+    """A proxy that cuts every connection after a random number of bytes, each way on its own, inside of frames too."""
+
+    def __init__(self, address, seed, most):
+        host, port = address.split(":")
+        self.target, self.most, self.dice = (host, int(port)), most, random.Random(seed)
+        self.cuts = 0
+        self.sock = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self.address = "127.0.0.1:%d" % self.sock.getsockname()[1]
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            try:
+                near, _ = self.sock.accept()
+            except OSError:
+                return
+            try:
+                far = socket.create_connection(self.target, 30)
+            except OSError:
+                near.close()  # the daemon is away
+                continue
+            for a, b in ((near, far), (far, near)):
+                threading.Thread(target=self.pump, args=(a, b, self.dice.randrange(self.most)), daemon=True).start()
+
+    def pump(self, a, b, budget):
+        try:
+            while budget > 0:
+                data = a.recv(budget)
+                if not data:
+                    break
+                b.sendall(data)
+                budget -= len(data)
+            else:
+                self.cuts += 1
+        except OSError:
+            pass
+        for s in (a, b):
+            try:
+                s.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+    def close(self):
+        self.sock.close()
+
+
+def test_connections_cut_anywhere(lab, daemon, tmp_path):
+    """Frames lost and halved in both directions, the daemon killed besides: every transaction is told once, and counts once."""
+    table = lab.table("c_cut")
+    n = 80
+    (f,) = table.files(n)
+    with frazil.Client(daemon.rpc) as c:
+        c.commit_once(table.name, data_files=[f])
+    table.added(f)
+    cutter = Cutter(daemon.rpc, 11, 6000)
+    told = []
+    try:
+        args = [build(tmp_path, MANY), cutter.address, lab.space, table.short, str(table.head()), f["path"], "0", str(n)]
+        with subprocess.Popen(args, text=True, stdout=subprocess.PIPE) as p:
+            for line in p.stdout:
+                told.append(line.split())
+                if len(told) in (20, 50):
+                    daemon.restart(kill=True)
+        assert p.returncode == 0
+    finally:
+        cutter.close()
+    assert cutter.cuts > 10
+    assert len(told) == n and len({t[0] for t in told}) == n
+    # One position each: it was taken once, by the transaction that was told so.
+    assert all(t[1:] == ["COMMITTED", "1"] for t in told), [t for t in told if t[1:] != ["COMMITTED", "1"]][:5]
+    table.deleted(f["path"], range(n))
+    uuid_of = table.metadata()["table-uuid"]
+    decided = daemon.admin.want(200, "GET", "/admin/tables/%s/batches?limit=500" % uuid_of).json["decided"]
+    assert sum(b["committed"] for b in decided) == n + 1 == sum(b["transactions"] for b in decided)
+
+
+def test_killed_in_the_middle_of_a_commit(make_daemon):
+    """The daemon dies while the batch is written: the same call ends with the one outcome that the rows tell."""
+    d = make_daemon(settings={"fs.put-delay-ms": 200})
+    lab = Lab(d, "mid")
+    table = lab.table("t")
+    for pause in (0.05, 0.3, 0.5):
+        f, path = new_file(table, 5)
+        with subprocess.Popen([WORKER, "-p", d.rpc, table.name, "append", path, "5"], text=True,
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
+            txn = lines(p.stdout.readline())["transaction"]
+            assert p.stdout.readline() == "staged\n"
+            p.stdin.write("\n")
+            p.stdin.flush()
+            time.sleep(pause)
+            d.restart(kill=True)
+            out, err = p.communicate(timeout=120)
+        assert p.returncode == 0, err
+        got = lines(out)
+        assert got["state"] == "COMMITTED" and got["inserted"] == "5"
+        again = worker(d.rpc, "-", "status", txn)
+        assert {k: again[k] for k in ("state", "snapshot", "inserted", "file")} == {
+            k: got[k] for k in ("state", "snapshot", "inserted", "file")}
+        table.added(f)
+    lab.check()
+
+
 # ---- vectors
 
 def test_vectors_read_by_another(tmp_path):

@@ -9,10 +9,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/rpc/listen.h"
 #include "proto/rpc/msg.h"
 #include "tests/unit/unit.h"
 
-#define MAX ((size_t)1 << 20)
+#define BYTES_MAX ((size_t)1 << 20)
 #define PATIENCE_MS 5000
 
 static struct fz_client *client;
@@ -41,9 +42,9 @@ static void setup(void)
 	ck_assert_int_eq(listen(listener, 8), 0);
 	conn = -1;
 	connections = 0;
-	buf_init(&in, MAX);
-	buf_init(&last, MAX);
-	arena_init(&arena, MAX);
+	buf_init(&in, BYTES_MAX);
+	buf_init(&last, BYTES_MAX);
+	arena_init(&arena, BYTES_MAX);
 }
 
 static void drop(void)
@@ -97,7 +98,7 @@ static void next(int type)
 	size_t used = 0;
 	struct err err = {0};
 	for (;;) {
-		UNIT_OK(frame_parse(buf_bytes(&in), MAX, &got, &used, &err), &err);
+		UNIT_OK(frame_parse(buf_bytes(&in), BYTES_MAX, &got, &used, &err), &err);
 		if (used)
 			break;
 		ck_assert_msg(now_ms() < end, "no frame of type %d", type);
@@ -120,7 +121,7 @@ static const void *read_as(const struct rpc_record *record)
 static void answer_to(uint32_t id, uint8_t version, int type, const void *v)
 {
 	struct buf b;
-	buf_init(&b, MAX);
+	buf_init(&b, BYTES_MAX);
 	size_t start = frame_open(&b, (uint8_t)type, version, id);
 	msg_encode(rpc_message_of((unsigned)type)->record, v, &b);
 	frame_close(&b, start);
@@ -144,7 +145,7 @@ static void hello_of(int version, int64_t max_frame)
 
 static void hello(void)
 {
-	hello_of(1, (int64_t)MAX);
+	hello_of(1, (int64_t)BYTES_MAX);
 }
 
 static void answer_error(const char *name, int code, enum rpc_retry retry, enum rpc_effect effect)
@@ -308,7 +309,7 @@ START_TEST(lost_connection_repeats_the_same_message)
 	start_once(t, &e);
 	hello();
 	next(FZ_MSG_COMMIT_ONCE);
-	buf_init(&first, MAX);
+	buf_init(&first, BYTES_MAX);
 	buf_putv(&first, buf_strv(&last));
 	for (int i = 0; i < 3; i++) {
 		drop();
@@ -467,6 +468,90 @@ START_TEST(answers_in_any_order)
 }
 END_TEST
 
+/* The daemon's own sessions, which speak version 2 here. */
+static struct loop server_loop;
+static struct rpc_server *server;
+static struct loop_timer client_timer;
+static int asked;
+
+static void sink(void *ctx, struct rpc_request *r)
+{
+	const struct rpc_status *m = r->msg;
+	struct rpc_outcome o = {.txn_id = m->txn_id, .state = RPC_STATE_COMMITTED};
+	(void)ctx;
+	ck_assert_int_eq(r->message->type, RPC_MSG_STATUS);
+	asked++;
+	rpc_reply(r, &o);
+}
+
+static void stop_server(void *ctx)
+{
+	(void)ctx;
+	loop_stop(&server_loop);
+}
+
+static void on_client(struct loop_timer *t)
+{
+	fz_process(client);
+	loop_timer_set(&server_loop, t, loop_mono_us(&server_loop) + 1000);
+}
+
+static void status_done(void *ctx, const struct fz_reply *r)
+{
+	struct end *e = ctx;
+	done(e, r);
+	loop_stop(&server_loop);
+}
+
+START_TEST(versions_of_both)
+{
+	static const struct {
+		int server, min, max, agreed;
+	} rows[] = {{1, 1, 1, 1}, {1, 1, 2, 1}, {2, 1, 1, 1}, {2, 1, 2, 2},
+		    {2, 2, 3, 2}, {2, 3, 4, 0}, {1, 2, 3, 0}};
+	const uint8_t id[16] = {1, 2, 3, 4, 5, 6, 0x70, 8, 0x80};
+	close(listener);
+	unlink(path);
+	loop_init(&server_loop, 1, 1);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct rpc_options o = {.loop = &server_loop,
+					.sink = {sink, NULL},
+					.own_fd = -1,
+					.socket = path,
+					.max_frame = BYTES_MAX,
+					.max_connections = 4,
+					.server = "both/1",
+					.max_version = rows[i].server};
+		struct err err = {0};
+		struct fz_error why;
+		struct end e = {0};
+		UNIT_OK(rpc_server_new(&o, &server, &err), &err);
+		open_client((struct fz_options){0});
+		fz_client_versions(client, rows[i].min, rows[i].max);
+		int before = asked;
+		ck_assert_int_eq(fz_start_status(client, id, status_done, &e, &why), FZ_OK);
+		loop_timer_init(&client_timer, on_client);
+		loop_timer_set(&server_loop, &client_timer, loop_mono_us(&server_loop) + 1000);
+		loop_run(&server_loop);
+		if (rows[i].agreed) {
+			ends(&e, FZ_OK, "", FZ_EFFECT_CLEAN);
+			ck_assert_int_eq(client->version, rows[i].agreed);
+		} else {
+			ends(&e, FZ_PROTOCOL, "UNSUPPORTED", FZ_EFFECT_CLEAN);
+		}
+		ck_assert_int_eq(asked - before, rows[i].agreed ? 1 : 0);
+		loop_timer_cancel(&server_loop, &client_timer);
+		fz_close(client);
+		client = NULL;
+		rpc_server_drain(server, stop_server, NULL);
+		loop_run(&server_loop);
+		rpc_server_free(server);
+	}
+	loop_fini(&server_loop);
+	listener = socket(AF_UNIX, SOCK_STREAM, 0);
+}
+END_TEST
+
 START_TEST(versions)
 {
 	struct end e = {0};
@@ -484,7 +569,7 @@ START_TEST(versions)
 	ck_assert_int_eq(got.version, 2);
 	/* The next server is older: the same message in its version. */
 	drop();
-	hello_of(1, (int64_t)MAX);
+	hello_of(1, (int64_t)BYTES_MAX);
 	next(FZ_MSG_COMMIT_ONCE);
 	ck_assert_int_eq(got.version, 1);
 	answer_outcome(t, RPC_STATE_COMMITTED);
@@ -499,7 +584,7 @@ START_TEST(versions)
 	while (recv(conn, &byte, 1, MSG_PEEK) != 0 && now_ms() < end)
 		turn();
 	drop();
-	hello_of(2, (int64_t)MAX);
+	hello_of(2, (int64_t)BYTES_MAX);
 	next(FZ_MSG_COMMIT_ONCE);
 	answer_outcome(t, RPC_STATE_COMMITTED);
 	ends(&e, FZ_OK, "", FZ_EFFECT_CLEAN);
@@ -513,7 +598,7 @@ START_TEST(no_common_version)
 	open_client((struct fz_options){0});
 	struct fz_txn *t = new_txn();
 	start_once(t, &e);
-	hello_of(2, (int64_t)MAX);
+	hello_of(2, (int64_t)BYTES_MAX);
 	ends(&e, FZ_PROTOCOL, "UNSUPPORTED", FZ_EFFECT_CLEAN);
 	drop();
 	start_once(t, &e);
@@ -733,6 +818,7 @@ static Suite *suite(void)
 	tcase_add_test(t, clean_answer_after_a_lost_one);
 	tcase_add_test(t, answers_in_any_order);
 	tcase_add_test(t, versions);
+	tcase_add_test(t, versions_of_both);
 	tcase_add_test(t, no_common_version);
 	tcase_add_test(t, broken_answers);
 	tcase_add_test(t, limits);

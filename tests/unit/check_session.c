@@ -315,6 +315,67 @@ START_TEST(hello_first)
 }
 END_TEST
 
+/* A second version, which exists here only: what the server agrees on for each range. */
+static const struct {
+	int min, max, agreed;
+} ranges[] = {{1, 1, 1},	{1, 2, 2},	   {2, 2, 2},	   {0, 1, 1},  {-5, 900, 2},
+	      {2, 9, 2},	{3, 3, 0},	   {3, 9, 0},	   {0, 0, 0},  {2, 1, 0},
+	      {INT32_MIN, 0, 0}, {INT32_MIN, INT32_MAX, 2}, {9, 3, 0}};
+
+static void *do_versions(void *arg)
+{
+	struct answer w;
+	for (size_t i = 0; i < ARRAY_SIZE(ranges); i++) {
+		struct rpc_hello h = {.min_version = ranges[i].min, .max_version = ranges[i].max};
+		struct rpc_status m = {.txn_id.b = {SAY, 2}};
+		int fd = dial();
+		send_msg(fd, RPC_MSG_HELLO, 1, 1, &h);
+		if (!ranges[i].agreed) {
+			expect_error(fd, 1, ST_UNSUPPORTED, "min_version");
+			expect_closed(fd);
+			continue;
+		}
+		uint8_t agreed = (uint8_t)ranges[i].agreed, other = agreed == 1 ? 2 : 1;
+		receive(fd, &w);
+		ck_assert_int_eq(w.f.type, RPC_MSG_HELLO_REPLY);
+		ck_assert_int_eq(((const struct rpc_hello_reply *)w.v)->version, agreed);
+		/* Before anything is agreed only one version can be known. */
+		ck_assert_int_eq(w.f.version, 1);
+		answer_fini(&w);
+		/* From here on the agreed one, both ways; another is refused, and only that message. */
+		for (uint8_t v = 0; v <= 3; v++) {
+			if (v == agreed)
+				continue;
+			send_msg(fd, RPC_MSG_STATUS, v, 2, &m);
+			receive(fd, &w);
+			ck_assert_int_eq(w.f.type, RPC_MSG_ERROR);
+			ck_assert_int_eq(w.f.version, agreed);
+			const struct rpc_error *e = w.v;
+			ck_assert(strv_eq(e->name, STRV("BAD_REQUEST")));
+			ck_assert(strv_eq(e->field, STRV("frame.version")));
+			answer_fini(&w);
+		}
+		send_msg(fd, RPC_MSG_HELLO, other, 3, &h);
+		expect_error(fd, 3, ST_BAD_REQUEST, "frame.version");
+		send_msg(fd, RPC_MSG_STATUS, agreed, 4, &m);
+		receive(fd, &w);
+		ck_assert_int_eq(w.f.type, RPC_MSG_OUTCOME);
+		ck_assert_int_eq(w.f.version, agreed);
+		answer_fini(&w);
+		close(fd);
+	}
+	return arg;
+}
+
+START_TEST(versions)
+{
+	options.max_version = 2;
+	start();
+	run(do_versions);
+	finish();
+}
+END_TEST
+
 static void *do_bad_messages(void *arg)
 {
 	/* A message that is refused leaves the connection as it is. */
@@ -704,6 +765,7 @@ static Suite *suite(void)
 	tcase_add_checked_fixture(c, setup, NULL);
 	tcase_add_test(c, any_order);
 	tcase_add_test(c, hello_first);
+	tcase_add_test(c, versions);
 	tcase_add_test(c, bad_messages);
 	tcase_add_test(c, back_pressure);
 	tcase_add_test(c, slow_reader);
