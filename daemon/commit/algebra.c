@@ -4,20 +4,19 @@
 #include "proto/iceberg/metadata.h"
 #include "proto/iceberg/partition.h"
 
-struct located algebra_locate(struct mview *const *views, size_t n, struct strv path)
+struct located algebra_locate(struct mview *const *views, size_t n, struct mkey key)
 {
 	struct located l = {0};
-	uint64_t hash = mview_hash(path);
 	for (size_t i = 0; i < n; i++) {
-		const struct manifest_entry *e = mview_find_hash(views[i], path, hash);
-		if (!e)
+		const struct mfile *f = mview_look(views[i], key);
+		if (!f)
 			continue;
-		if (views[i]->m->content == MANIFEST_DATA) {
-			l.data_view = views[i];
-			l.data = e;
-		} else if (content_file_is_dv(&e->file)) {
-			l.dv_view = views[i];
-			l.dv = e;
+		if (views[i]->content == MANIFEST_DATA) {
+			l.data_row = i;
+			l.data = f;
+		} else {
+			l.dv_row = i;
+			l.dv = f;
 			l.n_dvs++;
 		}
 	}
@@ -50,8 +49,13 @@ static bool unpartitioned(const struct partition_spec *spec)
 	return spec != NULL;
 }
 
+struct algebra_data algebra_data_of(const struct mview *v, const struct mfile *f, struct strv path)
+{
+	return (struct algebra_data){path, f->seq, v->spec_id, mview_tuple(v, f)};
+}
+
 bool algebra_may_apply(const struct metadata *m, const struct manifest_entry *del,
-		       const struct manifest_entry *data)
+		       const struct algebra_data *data)
 {
 	const struct content_file *f = &del->file;
 	if (del->status == ENTRY_DELETED || f->content == CONTENT_DATA || content_file_is_dv(f))
@@ -61,10 +65,10 @@ bool algebra_may_apply(const struct metadata *m, const struct manifest_entry *de
 		return false;
 	struct strv only = equality ? (struct strv){NULL, 0} : single_path(f);
 	if (only.p)
-		return strv_eq(only, data->file.path);
+		return strv_eq(only, data->path);
 	if (equality && unpartitioned(metadata_spec_by_id(m, f->spec_id)))
 		return true;
-	return f->spec_id == data->file.spec_id && tuple_eq(&f->partition, &data->file.partition);
+	return f->spec_id == data->spec_id && tuple_eq(&f->partition, data->partition);
 }
 
 struct strv algebra_tail(struct strv path, const char **ret_dots)
@@ -75,11 +79,12 @@ struct strv algebra_tail(struct strv path, const char **ret_dots)
 }
 
 enum status algebra_legacy(const struct metadata *m, struct mview *const *views, size_t n,
-			   const struct manifest_entry *data, bool vector, struct err *err)
+			   const struct algebra_data *data, bool vector, struct err *err)
 {
 	for (size_t i = 0; i < n; i++) {
 		if (!views[i]->n_legacy && !views[i]->n_equality)
 			continue;
+		ASSERT(views[i]->m != NULL);
 		for (size_t k = 0; k < views[i]->m->n; k++) {
 			const struct manifest_entry *e = &views[i]->m->entries[k];
 			if ((vector && e->file.content == CONTENT_POSITION_DELETES) ||
@@ -87,7 +92,7 @@ enum status algebra_legacy(const struct metadata *m, struct mview *const *views,
 				continue;
 			const char *dots, *more;
 			struct strv one = algebra_tail(e->file.path, &dots),
-				    two = algebra_tail(data->file.path, &more);
+				    two = algebra_tail(data->path, &more);
 			enum status st = err_set(err, ST_LEGACY_DELETES, "deletes.data_file",
 						 "deletes in %s%.*s may apply to %s%.*s", dots,
 						 STRV_ARG(one), more, STRV_ARG(two));
@@ -111,6 +116,22 @@ struct plan_file *algebra_file(const struct plan *p, int ref, struct strv path)
 	return f;
 }
 
+static enum cache_answer load_vector(struct plan *p, struct plan_ref *r, size_t row,
+				     struct strv path, struct cache *c, struct needs *needs,
+				     struct vec **ret_v, struct err *err)
+{
+	enum cache_answer ans = plan_whole(p, r, row, c, needs, err);
+	if (ans != CACHE_HAVE)
+		return ans;
+	const struct manifest_entry *e = mview_find(r->views[row], path);
+	if (!e) {
+		err_set(err, ST_CORRUPT, "referenced_data_file", "two paths have one key: %.*s",
+			STRV_ARG(path));
+		return CACHE_FAIL;
+	}
+	return cache_vec(c, &e->file, needs, ret_v, err);
+}
+
 /* The plan's state of a data file, made from the head on first use. */
 static enum cache_answer state_of(struct plan *p, int ref, struct strv path, struct cache *c,
 				  struct needs *needs, struct plan_file **ret_f, struct err *err)
@@ -120,26 +141,35 @@ static enum cache_answer state_of(struct plan *p, int ref, struct strv path, str
 		*ret_f = f;
 		return CACHE_HAVE;
 	}
-	const struct plan_ref *r = &p->refs[ref];
-	struct located l = algebra_locate(r->views, r->list ? r->list->l.n : 0, path);
+	struct plan_ref *r = &p->refs[ref];
+	size_t n = r->list ? r->list->l.n : 0;
+	struct mkey key = mview_key(path);
+	struct located l = algebra_locate(r->views, n, key);
 	struct vec *base = NULL;
-	if (l.dv && l.n_dvs == 1) {
-		enum cache_answer ans = cache_vec(c, &l.dv->file, needs, &base, err);
-		if (ans != CACHE_HAVE)
-			return ans;
-	}
+	enum cache_answer ans = CACHE_HAVE;
+	if (l.n_dvs == 1)
+		ans = load_vector(p, r, l.dv_row, path, c, needs, &base, err);
+	if (ans != CACHE_HAVE)
+		return ans;
 	f = arena_calloc(&p->arena, 1, sizeof *f);
-	if (!f) {
+	struct mfile *copies = arena_calloc(&p->arena, 2, sizeof *copies);
+	if (!f || !copies) {
 		err_set(err, ST_LIMIT, "", "the plan's memory limit is reached");
 		return CACHE_FAIL;
 	}
+	/* The views may be exchanged for whole ones. */
+	l = algebra_locate(r->views, n, key);
+	if (l.data)
+		copies[0] = *l.data;
+	if (l.dv)
+		copies[1] = *l.dv;
 	*f = (struct plan_file){.ref = ref,
 				.path = path,
-				.hash = mview_hash(path),
-				.data_view = l.data_view,
-				.data = l.data,
-				.dv_view = l.dv_view,
-				.dv = l.dv,
+				.key = key,
+				.data = l.data ? &copies[0] : NULL,
+				.data_row = l.data_row,
+				.dv = l.dv ? &copies[1] : NULL,
+				.dv_row = l.dv_row,
 				.lane = -1,
 				.frozen = -1};
 	if (base) {
@@ -251,11 +281,12 @@ static enum cache_answer check_one(struct plan *p, int ref, struct plan_txn *t,
 		       d->data_file);
 		return CACHE_HAVE;
 	}
-	if (algebra_legacy(p->base, r->views, r->list->l.n, f->data, f->dv != NULL, &t->reject) !=
+	struct algebra_data data = algebra_data_of(r->views[f->data_row], f->data, f->path);
+	if (algebra_legacy(p->base, r->views, r->list->l.n, &data, f->dv != NULL, &t->reject) !=
 	    ST_OK)
 		return CACHE_HAVE;
 	uint64_t max;
-	if (bitmap64_max(d->positions, &max) && max >= (uint64_t)f->data->file.record_count) {
+	if (bitmap64_max(d->positions, &max) && max >= (uint64_t)f->data->record_count) {
 		refuse(t, ST_POSITION_RANGE, "position is not below the record count of",
 		       d->data_file);
 		return CACHE_HAVE;

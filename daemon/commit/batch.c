@@ -267,6 +267,8 @@ void batch_encode(struct core *c, struct batch *b)
 	struct uuid name = core_uuid4(c);
 	char file[METADATA_FILE_NAME_MAX];
 	struct strv dir;
+	/* The plan, or the look at a client's snapshots, has its own references. */
+	needs_release(&b->needs);
 	batch_move(c, b, BATCH_ENCODING);
 	metadata_file_name(t->location, core_uuid4(c), false, file);
 	const struct metadata *target = b->fresh ? b->fresh : t->meta;
@@ -305,9 +307,11 @@ void batch_published(struct core *c, struct batch *b)
 	c->counters.batches++;
 	for (size_t i = 0; i < out->n_lists; i++)
 		cache_put_list(c->cache, out->lists[i].path, out->lists[i].list);
-	for (size_t i = 0; i < out->n_views; i++)
-		cache_put_view(c->cache, out->views[i].path, out->views[i].first_row_id,
-			       out->views[i].view);
+	for (size_t i = 0; i < out->n_views; i++) {
+		const struct encode_view *v = &out->views[i];
+		cache_put_index(c->cache, v->path, v->first_row_id, v->view);
+		cache_put_view(c->cache, v->path, v->first_row_id, v->view);
+	}
 	for (size_t i = 0; i < out->n_vecs; i++)
 		cache_put_vec(c->cache, out->vecs[i].path, out->vecs[i].offset, out->vecs[i].vec);
 	table_set_head(c, t, out->metadata, b->publish.row.metadata_location,

@@ -1,5 +1,6 @@
 #include "daemon/commit/cache.h"
 
+#include "daemon/commit/probe.h"
 #include "proto/iceberg/metadata.h"
 
 enum item_state { ITEM_MISSING, ITEM_READING, ITEM_READY, ITEM_FAILED };
@@ -14,6 +15,9 @@ struct cache_item {
 	struct mlist *row_owner;
 	struct metadata *meta;
 	struct err err;
+	size_t holds;	/* operations that asked for it */
+	size_t held_at; /* its place in the held list of the last of them */
+	size_t wish_at; /* likewise among the wishes */
 	size_t bytes;
 	struct mlist *list;
 	struct mview *view;
@@ -25,6 +29,7 @@ struct cache {
 	size_t n_buckets, n_items;
 	struct list lru;
 	size_t bytes, max_bytes;
+	struct cache_stats stats;
 };
 
 struct cache *cache_new(size_t max_bytes)
@@ -47,6 +52,13 @@ size_t cache_bytes(const struct cache *c)
 	return c->bytes;
 }
 
+struct cache_stats cache_stats(const struct cache *c)
+{
+	struct cache_stats s = c->stats;
+	s.bytes = (int64_t)c->bytes;
+	return s;
+}
+
 static uint64_t key_hash(enum read_as as, struct strv path, int64_t offset)
 {
 	uint64_t h = bytes_hash(strv_bytes(path));
@@ -58,8 +70,18 @@ static size_t bucket_of(const struct cache *c, enum read_as as, struct strv path
 	return (size_t)(key_hash(as, path, offset) >> 7) & (c->n_buckets - 1);
 }
 
+/* How an item counts, when it comes (1) and when it goes (-1). */
+static void tell_index(struct cache *c, const struct cache_item *it, int sign)
+{
+	if (it->read.as != READ_INDEX || !it->view)
+		return;
+	c->stats.index_bytes += sign * (int64_t)it->bytes;
+	c->stats.index_files += sign * (int64_t)it->view->n_live;
+}
+
 static void drop_value(struct cache *c, struct cache_item *it)
 {
+	tell_index(c, it, -1);
 	mlist_unref(it->list);
 	mview_unref(it->view);
 	vec_unref(it->vec);
@@ -145,11 +167,66 @@ static struct cache_item *item_of(struct cache *c, enum read_as as, struct strv 
 	return it;
 }
 
+/* Where the item stands in the held list, n_held when it does not. */
+static size_t held_at(const struct needs *needs, const struct cache_item *it)
+{
+	if (!it->holds)
+		return needs->n_held;
+	if (it->held_at < needs->n_held && needs->held[it->held_at] == it)
+		return it->held_at;
+	size_t i = 0;
+	while (i < needs->n_held && needs->held[i] != it)
+		i++;
+	return i;
+}
+
+static void hold(struct needs *needs, struct cache_item *it)
+{
+	if (held_at(needs, it) < needs->n_held)
+		return;
+	if (needs->n_held == needs->cap_held) {
+		needs->cap_held = needs->cap_held ? needs->cap_held * 2 : 8;
+		needs->held = base_realloc_array(needs->held, needs->cap_held,
+						 sizeof(struct cache_item *));
+	}
+	it->held_at = needs->n_held;
+	needs->held[needs->n_held++] = it;
+	it->holds++;
+}
+
+static void let(struct needs *needs, struct cache_item *it)
+{
+	size_t i = held_at(needs, it);
+	if (i == needs->n_held)
+		return;
+	it->holds--;
+	needs->held[i] = needs->held[--needs->n_held];
+	needs->held[i]->held_at = i;
+}
+
+void needs_begin(struct needs *n)
+{
+	n->n = n->bytes = 0;
+	n->full = false;
+}
+
+void needs_release(struct needs *n)
+{
+	while (n->n_held)
+		n->held[--n->n_held]->holds--;
+	probe_free_all(n);
+	needs_begin(n);
+}
+
 static void need(struct needs *needs, struct cache_item *it)
 {
-	for (size_t i = 0; i < needs->n; i++)
+	if (it->wish_at < needs->n && needs->v[it->wish_at] == it)
+		return;
+	for (size_t i = 0; it->holds && i < needs->n; i++)
 		if (needs->v[i] == it)
 			return;
+	hold(needs, it);
+	it->wish_at = needs->n;
 	if (needs->n == needs->cap) {
 		needs->cap = needs->cap ? needs->cap * 2 : 8;
 		needs->v = base_realloc_array(needs->v, needs->cap, sizeof *needs->v);
@@ -159,6 +236,8 @@ static void need(struct needs *needs, struct cache_item *it)
 
 void needs_fini(struct needs *n)
 {
+	needs_release(n);
+	base_free(n->held);
 	base_free(n->v);
 	base_free(n->failed);
 	base_free((char *)(uintptr_t)n->bad.p);
@@ -206,6 +285,7 @@ static enum cache_answer answer(struct cache_item *it, struct needs *needs, stru
 	}
 	switch (it->state) {
 	case ITEM_READY:
+		hold(needs, it);
 		return CACHE_HAVE;
 	case ITEM_FAILED:
 		/* Told once; whoever asks again means a new attempt. */
@@ -231,17 +311,43 @@ enum cache_answer cache_list(struct cache *c, struct strv path, struct needs *ne
 	return ans;
 }
 
-enum cache_answer cache_view(struct cache *c, struct mlist *list, const struct manifest_file *row,
-			     struct metadata *meta, struct needs *needs, struct mview **ret_v,
-			     struct err *err)
+/* Whether one more manifest fits into this round; the first always does. */
+static bool has_room(const struct cache *c, const struct needs *needs, size_t more)
+{
+	return needs->n == 0 || needs->bytes + more <= c->max_bytes / 2;
+}
+
+/* What a manifest will take when it is there, roughly. */
+static size_t estimate(enum read_as as, const struct manifest_file *row)
+{
+	size_t files = row->length > 0 ? (size_t)row->length / 64 : 0;
+	if (row->has_file_counts && row->added_files >= 0 && row->existing_files >= 0)
+		files = (size_t)row->added_files + (size_t)row->existing_files;
+	return files * (as == READ_INDEX ? 64 : 1500);
+}
+
+static enum cache_answer manifest(struct cache *c, enum read_as as, struct mlist *list,
+				  const struct manifest_file *row, struct metadata *meta,
+				  struct needs *needs, struct mview **ret_v, struct err *err)
 {
 	/* What an entry inherits comes from its row, and rows of one path may differ between
 	 * branches in first-row-id alone: that number is part of the identity. */
-	struct cache_item *it = item_of(c, READ_MANIFEST, row->path, row->first_row_id);
+	struct cache_item *it = item_of(c, as, row->path, row->first_row_id);
+	bool missing = it->state == ITEM_MISSING || it->state == ITEM_READING;
+	size_t more = missing ? estimate(as, row) : 0, before = needs->n;
+	if (missing && !has_room(c, needs, more)) {
+		needs->full = true;
+		return CACHE_WAIT;
+	}
 	enum cache_answer ans = answer(it, needs, err);
 	if (ans == CACHE_HAVE) {
+		c->stats.hits++;
 		*ret_v = it->view;
-	} else if (ans == CACHE_WAIT && it->state == ITEM_MISSING) {
+	} else if (ans == CACHE_WAIT && needs->n > before) {
+		c->stats.misses++;
+		needs->bytes += more;
+	}
+	if (ans == CACHE_WAIT && it->state == ITEM_MISSING) {
 		mlist_unref(it->row_owner);
 		metadata_unref(it->meta);
 		it->row_owner = mlist_ref(list);
@@ -251,6 +357,30 @@ enum cache_answer cache_view(struct cache *c, struct mlist *list, const struct m
 		it->read.length = row->length;
 	}
 	return ans;
+}
+
+enum cache_answer cache_view(struct cache *c, struct mlist *list, const struct manifest_file *row,
+			     struct metadata *meta, struct needs *needs, struct mview **ret_v,
+			     struct err *err)
+{
+	return manifest(c, READ_MANIFEST, list, row, meta, needs, ret_v, err);
+}
+
+enum cache_answer cache_index(struct cache *c, struct mlist *list, const struct manifest_file *row,
+			      struct metadata *meta, struct needs *needs, struct mview **ret_v,
+			      struct err *err)
+{
+	return manifest(c, READ_INDEX, list, row, meta, needs, ret_v, err);
+}
+
+void cache_index_let(struct cache *c, const struct manifest_file *row, struct needs *needs)
+{
+	let(needs, item_of(c, READ_INDEX, row->path, row->first_row_id));
+}
+
+void cache_view_let(struct cache *c, const struct manifest_file *row, struct needs *needs)
+{
+	let(needs, item_of(c, READ_MANIFEST, row->path, row->first_row_id));
 }
 
 enum cache_answer cache_vec(struct cache *c, const struct content_file *dv, struct needs *needs,
@@ -272,6 +402,7 @@ static void ready(struct cache *c, struct cache_item *it, size_t bytes)
 	it->state = ITEM_READY;
 	it->bytes = bytes;
 	c->bytes += bytes;
+	tell_index(c, it, 1);
 }
 
 void cache_put_list(struct cache *c, struct strv path, struct mlist *l)
@@ -290,6 +421,15 @@ void cache_put_view(struct cache *c, struct strv path, int64_t first_row_id, str
 		return;
 	it->view = mview_ref(v);
 	ready(c, it, mview_memory(v));
+}
+
+void cache_put_index(struct cache *c, struct strv path, int64_t first_row_id, struct mview *v)
+{
+	struct cache_item *it = item_of(c, READ_INDEX, path, first_row_id);
+	if (it->state != ITEM_MISSING && it->state != ITEM_FAILED)
+		return;
+	it->view = mview_light(v);
+	ready(c, it, mview_memory(it->view));
 }
 
 void cache_put_vec(struct cache *c, struct strv path, int64_t offset, struct vec *v)
@@ -333,6 +473,7 @@ void cache_item_done(struct cache *c, struct cache_item *it, struct read_result 
 			ready(c, it, it->list->arena.used);
 			break;
 		case READ_MANIFEST:
+		case READ_INDEX:
 			it->view = res->own_view;
 			res->own_view = NULL;
 			ready(c, it, mview_memory(it->view));
@@ -356,19 +497,28 @@ void cache_item_done(struct cache *c, struct cache_item *it, struct read_result 
 	it->read.metadata = NULL;
 }
 
-void cache_trim(struct cache *c)
+static bool pinned(const struct cache_item *it)
 {
-	if (c->bytes <= c->max_bytes)
-		return;
-	for (struct list *n = c->lru.prev, *prev; n != &c->lru; n = prev) {
+	return it->holds || it->state == ITEM_READING || !list_empty(&it->waiters) ||
+	       (it->list && it->list->refs > 1) || (it->vec && it->vec->refs > 1) ||
+	       (it->view && it->view->refs > 1);
+}
+
+static void trim(struct cache *c, bool views_only)
+{
+	for (struct list *n = c->lru.prev, *prev; n != &c->lru && c->bytes > c->max_bytes;
+	     n = prev) {
 		prev = n->prev;
 		struct cache_item *it = LIST_ITEM(n, struct cache_item, lru);
-		bool pinned = (it->list && it->list->refs > 1) || (it->view && it->view->refs > 1) ||
-			      (it->vec && it->vec->refs > 1);
-		if (it->state == ITEM_READING || pinned || !list_empty(&it->waiters))
+		if (pinned(it) || (views_only && it->read.as != READ_MANIFEST))
 			continue;
+		c->stats.dropped += it->bytes > 0;
 		free_item(c, it);
-		if (c->bytes <= c->max_bytes)
-			return;
 	}
+}
+
+void cache_trim(struct cache *c)
+{
+	trim(c, true);
+	trim(c, false);
 }

@@ -5,6 +5,7 @@
 
 #include "daemon/commit/state.h"
 #include "daemon/commit/mutant.h"
+#include "daemon/commit/walk.h"
 
 #include "proto/iceberg/metadata.h"
 
@@ -28,6 +29,7 @@ struct cleaner {
 	struct path *paths; /* ascending */
 	size_t n;
 	struct metadata *meta;
+	struct walk walk;
 	struct gather gather;
 	struct needs needs;
 	size_t deletes; /* under way */
@@ -41,7 +43,7 @@ static void round_over(struct core *c, struct cleaner *k)
 {
 	metadata_unref(k->meta);
 	k->meta = NULL;
-	k->needs.n = 0; /* of a look that was given up */
+	needs_release(&k->needs);
 	arena_fini(&k->arena);
 	k->busy = false;
 	c->background--;
@@ -127,48 +129,35 @@ static void mark(struct cleaner *k, struct strv path)
 		p->live = true;
 }
 
+static void mark_object(void *ctx, struct strv path)
+{
+	mark(ctx, path);
+}
+
+/* A file that this one marks deleted is live in an older manifest as long as anybody may read it. */
+static void mark_entry(void *ctx, const struct manifest_entry *e)
+{
+	if (e->status != ENTRY_DELETED)
+		mark(ctx, e->file.path);
+}
+
 static void look(struct core *c, struct gather *g)
 {
 	struct cleaner *k = CONTAINER_OF(g, struct cleaner, gather);
-	struct metadata *m = k->meta;
+	const struct metadata *m = k->meta;
+	const struct walk_told told = {k, mark_object, mark_entry};
 	struct err err = {0};
-	bool waiting = false;
-	for (size_t i = 0; i < metadata_snapshot_count(m); i++) {
-		const struct snapshot *s = metadata_snapshot_at(m, i);
-		struct mlist *list = NULL;
-		if (!s->manifest_list.p)
-			continue;
-		mark(k, s->manifest_list);
-		enum cache_answer ans =
-			cache_list(c->cache, s->manifest_list, &k->needs, &list, &err);
-		if (ans == CACHE_FAIL) {
-			/* What cannot be read may name anything: nothing is deleted. */
-			core_log(c, 4, "cleaner.unreadable", NULL, NULL, &err);
-			round_over(c, k);
-			return;
-		}
-		waiting |= ans == CACHE_WAIT;
-		for (size_t r = 0; ans == CACHE_HAVE && r < list->l.n; r++) {
-			struct mview *v = NULL;
-			mark(k, list->l.rows[r].path);
-			enum cache_answer got = cache_view(c->cache, list, &list->l.rows[r], m,
-							   &k->needs, &v, &err);
-			if (got == CACHE_FAIL) {
-				core_log(c, 4, "cleaner.unreadable", NULL, NULL, &err);
-				round_over(c, k);
-				return;
-			}
-			waiting |= got == CACHE_WAIT;
-			/* Entries that this manifest marks deleted too: an older reader of the
-			 * manifest before it still needs them. */
-			for (size_t e = 0; got == CACHE_HAVE && e < v->m->n; e++)
-				if (v->m->entries[e].status != ENTRY_DELETED)
-					mark(k, v->m->entries[e].file.path);
-		}
-	}
-	if (waiting) {
+	switch (walk_run(&k->walk, c->cache, &k->needs, &told, &err)) {
+	case CACHE_WAIT:
 		core_gather(c, g, &k->needs);
 		return;
+	case CACHE_FAIL:
+		/* What cannot be read may name anything: nothing is deleted. */
+		core_log(c, 4, "cleaner.unreadable", NULL, NULL, &err);
+		round_over(c, k);
+		return;
+	case CACHE_HAVE:
+		break;
 	}
 	size_t n;
 	const struct metadata_log_entry *log = metadata_log(m, &n);
@@ -193,6 +182,7 @@ static void head_read(struct core *c, void *ctx, const struct event *ev)
 		return;
 	}
 	k->meta = metadata_ref(t->meta);
+	k->walk = (struct walk){.meta = k->meta, .arena = &k->arena};
 	k->gather.run = look;
 	look(c, &k->gather);
 }

@@ -284,7 +284,7 @@ void core_gather(struct core *c, struct gather *g, struct needs *needs)
 			e->u.read = *cache_item_read(it);
 		}
 	}
-	needs->n = 0;
+	needs_begin(needs);
 }
 
 /* ------------------------------------------------------------------ start */
@@ -333,7 +333,6 @@ static void sweep(struct core *c, struct timer *t)
 	if (c->conf.standby)
 		stand_by(c);
 	txn_sweep(c);
-	cache_trim(c->cache);
 	core_timer(c, t, c->now_us + SWEEP_US, sweep);
 }
 
@@ -393,6 +392,7 @@ void core_step(struct core *core, const struct event *ev, struct effects *fx)
 	default:
 		request_new(c, ev);
 	}
+	cache_trim(c->cache);
 	c->fx = NULL;
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "daemon/commit/state.h"
+#include "daemon/commit/walk.h"
 #include "proto/iceberg/metadata.h"
 
 #define DOCUMENT_MAX METADATA_MAX_BYTES
@@ -310,7 +311,27 @@ static void path_add(struct pathset *s, struct strv path)
 	s->v[s->n++] = copy;
 }
 
-/* Every object that any snapshot reaches; run until no manifest is missing. */
+struct purge {
+	struct walk walk;
+	struct pathset paths;
+	bool files; /* data files go too */
+};
+
+static void purge_object(void *ctx, struct strv path)
+{
+	struct purge *p = ctx;
+	path_add(&p->paths, path);
+}
+
+static void purge_entry(void *ctx, const struct manifest_entry *e)
+{
+	struct purge *p = ctx;
+	if (p->files)
+		path_add(&p->paths, e->file.path);
+}
+
+/* Every object that any snapshot reaches. A file that cannot be read is skipped: what it names
+ * stays. */
 static void purge_run(struct core *c, struct gather *g)
 {
 	struct request *r = CONTAINER_OF(g, struct request, gather);
@@ -320,33 +341,24 @@ static void purge_run(struct core *c, struct gather *g)
 		request_let(r);
 		return;
 	}
-	struct metadata *m = t->meta;
-	struct pathset s = {.a = &r->arena, .root = metadata_location(m), .ok = true};
-	bool files = !strv_ieq(metadata_property(m, "gc.enabled"), STRV("false"));
-	bool waiting = false;
-	for (size_t i = 0; i < metadata_snapshot_count(m); i++) {
-		const struct snapshot *sn = metadata_snapshot_at(m, i);
-		struct mlist *list = NULL;
-		if (!sn->manifest_list.p)
-			continue;
-		enum cache_answer ans = cache_list(c->cache, sn->manifest_list, &r->needs, &list, &err);
-		waiting |= ans == CACHE_WAIT;
-		path_add(&s, sn->manifest_list);
-		for (size_t k = 0; ans == CACHE_HAVE && k < list->l.n; k++) {
-			struct mview *v = NULL;
-			path_add(&s, list->l.rows[k].path);
-			enum cache_answer got = cache_view(c->cache, list, &list->l.rows[k], m,
-							   &r->needs, &v, &err);
-			waiting |= got == CACHE_WAIT;
-			for (size_t e = 0; files && got == CACHE_HAVE && e < v->m->n; e++)
-				path_add(&s, v->m->entries[e].file.path);
-		}
-		/* A file that cannot be read is skipped: what it names stays. */
+	struct purge *p = r->purging;
+	struct metadata *m = p->walk.meta;
+	const struct walk_told told = {p, purge_object, purge_entry};
+	enum cache_answer ans = walk_run(&p->walk, c->cache, &r->needs, &told, &err);
+	while (ans == CACHE_HAVE && t->meta && t->meta != m) {
+		/* It was committed to meanwhile: what is new in it. */
+		metadata_unref(r->replied);
+		r->replied = m = metadata_ref(t->meta);
+		p->walk.meta = m;
+		p->walk.snapshot = 0;
+		ans = walk_run(&p->walk, c->cache, &r->needs, &told, &err);
 	}
-	if (waiting) {
+	if (ans == CACHE_WAIT) {
 		core_gather(c, g, &r->needs);
 		return;
 	}
+	struct pathset s = p->paths;
+	s.ok &= ans == CACHE_HAVE;
 	size_t n_log;
 	const struct metadata_log_entry *log = metadata_log(m, &n_log);
 	for (size_t i = 0; i < n_log; i++)
@@ -399,6 +411,14 @@ void create_drop(struct core *c, struct request *r)
 		drop_send(c, r);
 		return;
 	}
+	struct purge *p = arena_calloc(&r->arena, 1, sizeof *p);
+	ASSERT(p != NULL);
+	p->walk = (struct walk){.meta = t->meta, .arena = &r->arena};
+	p->paths = (struct pathset){.a = &r->arena};
+	p->paths.ok = arena_strv(&r->arena, metadata_location(t->meta), &p->paths.root);
+	p->files = !strv_ieq(metadata_property(t->meta, "gc.enabled"), STRV("false"));
+	r->replied = metadata_ref(t->meta); /* for the walk */
+	r->purging = p;
 	r->gather.run = purge_run;
 	r->needs.tolerant = true;
 	purge_run(c, &r->gather);

@@ -19,6 +19,19 @@ static enum status decode_metadata(struct strv path, struct bytes file, struct m
 	return st;
 }
 
+static enum status decode_index(const struct read_effect *read, struct bytes file,
+				struct mview **ret_v, struct err *err)
+{
+	struct mview *whole;
+	enum status st =
+		mview_read(file, read->row, read->metadata, DECODE_MAX_BYTES, &whole, err);
+	if (st != ST_OK)
+		return st;
+	*ret_v = mview_light(whole);
+	mview_unref(whole);
+	return ST_OK;
+}
+
 static enum status decode_vector(const struct read_effect *read, struct bytes file,
 				 struct bitmap64 **ret_set, struct err *err)
 {
@@ -49,6 +62,9 @@ void decode_run(const struct read_effect *read, struct bytes file, struct read_r
 	case READ_MANIFEST:
 		st = mview_read(file, read->row, read->metadata, DECODE_MAX_BYTES, &ret_r->own_view,
 				err);
+		break;
+	case READ_INDEX:
+		st = decode_index(read, file, &ret_r->own_view, err);
 		break;
 	case READ_VECTOR:
 		st = decode_vector(read, file, &ret_r->own_vector, err);

@@ -351,31 +351,76 @@ static enum cache_answer unreadable(struct err *err)
 	return too_old(err, "the read snapshot's files cannot be read");
 }
 
-static enum cache_answer load_views(struct core *c, struct metadata *m, int64_t snapshot,
-				    struct needs *needs, struct arena *a, struct mview ***ret_v,
-				    size_t *ret_n, struct err *err)
+/* The read snapshot's list, and which of its manifests hold the fragment's data files. */
+static enum cache_answer find_files(struct core *c, struct metadata *m, int64_t snapshot,
+				    const struct mkey *keys, size_t n_keys, struct needs *needs,
+				    struct mlist **ret_l, const struct probe **ret_p,
+				    struct err *err)
 {
 	const struct snapshot *s = metadata_snapshot(m, snapshot);
 	if (!s || !s->manifest_list.p)
 		return too_old(err, "the table no longer has the read snapshot");
-	struct mlist *list;
-	enum cache_answer ans = cache_list(c->cache, s->manifest_list, needs, &list, err);
-	if (ans != CACHE_HAVE)
-		return ans == CACHE_FAIL ? unreadable(err) : ans;
+	enum cache_answer ans = cache_list(c->cache, s->manifest_list, needs, ret_l, err);
+	if (ans == CACHE_HAVE)
+		ans = probe_list(c->cache, *ret_l, m, keys, n_keys, needs, ret_p, err);
+	return ans == CACHE_FAIL ? unreadable(err) : ans;
+}
+
+/* The vector that the read snapshot has for the file; its place is in the whole manifest. */
+static enum cache_answer old_vector(struct core *c, struct metadata *m, struct mlist *list,
+				    size_t row, struct strv path, struct needs *needs,
+				    struct vec **ret_v, struct err *err)
+{
+	struct mview *v = NULL;
+	enum cache_answer ans =
+		cache_view(c->cache, list, &list->l.rows[row], m, needs, &v, err);
+	const struct manifest_entry *e = ans == CACHE_HAVE ? mview_find(v, path) : NULL;
+	if (e)
+		ans = cache_vec(c->cache, &e->file, needs, ret_v, err);
+	else if (ans == CACHE_HAVE)
+		return too_old(err, "the read snapshot's files contradict each other");
+	return ans == CACHE_FAIL ? unreadable(err) : ans;
+}
+
+/* Data files that the fragment names: of its vectors, then of its delete files. */
+static void fill_keys(const struct frag *f, struct mkey *keys)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < f->n_deletes; i++)
+		keys[n++] = mview_key(f->deletes[i].data_file);
+	for (size_t i = 0; i < f->n_delete_files; i++) {
+		const struct plan_delete_file *d = &f->delete_files[i];
+		for (size_t k = 0; d->told && k < d->n_names; k++)
+			keys[n++] = mview_key(d->names[k]);
+	}
+}
+
+/* The views that were found; whole ones of a spec of which a delete file may name every data file. */
+static enum cache_answer whole_views(struct core *c, struct metadata *m, const struct frag *f,
+				     struct mlist *list, const struct probe *found,
+				     struct needs *needs, struct arena *a, struct mview ***ret_v,
+				     struct err *err)
+{
+	bool waiting = false;
 	struct mview **v = arena_calloc(a, list->l.n ? list->l.n : 1, sizeof(struct mview *));
 	if (!v) {
 		(void)full(err);
 		return CACHE_FAIL;
 	}
-	bool waiting = false;
 	for (size_t i = 0; i < list->l.n; i++) {
-		ans = cache_view(c->cache, list, &list->l.rows[i], m, needs, &v[i], err);
+		bool any = false;
+		v[i] = found->views[i];
+		for (size_t k = 0; k < f->n_delete_files; k++)
+			any |= !f->delete_files[k].told && v[i]->content == MANIFEST_DATA &&
+			       v[i]->spec_id == f->delete_files[k].file.spec_id;
+		enum cache_answer ans =
+			any ? cache_view(c->cache, list, &list->l.rows[i], m, needs, &v[i], err)
+			    : CACHE_HAVE;
 		if (ans == CACHE_FAIL)
 			return unreadable(err);
 		waiting |= ans == CACHE_WAIT;
 	}
 	*ret_v = v;
-	*ret_n = list->l.n;
 	return waiting ? CACHE_WAIT : CACHE_HAVE;
 }
 
@@ -416,21 +461,26 @@ enum cache_answer frag_subtract(struct core *c, struct txn *x, struct metadata *
 		return CACHE_HAVE;
 	struct arena a;
 	arena_init(&a, c->conf.request_max_bytes);
-	struct mview **views = NULL;
-	size_t n = 0;
-	enum cache_answer ans =
-		load_views(c, m, x->row.read_snapshot, needs, &a, &views, &n, err);
-	bool waiting = ans == CACHE_WAIT;
 	struct strange strange = {0};
-	struct vec **olds =
-		arena_calloc(&a, f->n_deletes ? f->n_deletes : 1, sizeof(struct vec *));
-	if (ans == CACHE_HAVE && !olds) {
+	struct mlist *list = NULL;
+	const struct probe *found = NULL;
+	struct vec **olds = arena_calloc(&a, f->n_deletes ? f->n_deletes : 1, sizeof(struct vec *));
+	size_t n_keys = f->n_deletes;
+	for (size_t i = 0; i < f->n_delete_files; i++)
+		n_keys += f->delete_files[i].told ? f->delete_files[i].n_names : 0;
+	struct mkey *keys = arena_calloc(&a, n_keys ? n_keys : 1, sizeof *keys);
+	enum cache_answer ans = CACHE_FAIL;
+	if (olds && keys) {
+		fill_keys(f, keys);
+		ans = find_files(c, m, x->row.read_snapshot, keys, n_keys, needs, &list, &found,
+				 err);
+	} else {
 		(void)full(err);
-		ans = CACHE_FAIL;
 	}
+	bool waiting = ans == CACHE_WAIT;
 	for (size_t i = 0; ans == CACHE_HAVE && i < f->n_deletes; i++) {
 		struct plan_delete *d = &f->deletes[i];
-		struct located l = algebra_locate(views, n, d->data_file);
+		struct located l = algebra_locate(found->views, list->l.n, keys[i]);
 		if (!l.data) {
 			err_set(err, ST_FILE_GONE, "data_file",
 				"not a data file of the read snapshot: %.*s",
@@ -440,26 +490,28 @@ enum cache_answer frag_subtract(struct core *c, struct txn *x, struct metadata *
 			err_set(err, ST_TABLE_INCONSISTENT, "data_file",
 				"the data file has two vectors: %.*s", STRV_ARG(d->data_file));
 			ans = CACHE_FAIL;
-		} else if (dv_blob_check_range(d->positions, l.data->file.record_count, err) !=
-			   ST_OK) {
+		} else if (dv_blob_check_range(d->positions, l.data->record_count, err) != ST_OK) {
 			ans = CACHE_FAIL;
 		} else if (l.dv) {
 			struct err reading = {0};
-			enum cache_answer v =
-				cache_vec(c->cache, &l.dv->file, needs, &olds[i], &reading);
+			enum cache_answer v = old_vector(c, m, list, l.dv_row, d->data_file, needs,
+							 &olds[i], &reading);
 			if (v == CACHE_FAIL) {
 				*err = reading;
-				ans = unreadable(err);
+				ans = CACHE_FAIL;
 			}
 			waiting |= v == CACHE_WAIT;
 		}
 		if (ans == CACHE_FAIL)
 			expand_blame_delete(f->whole, i, err);
 		else
-			compare_spec(f, i, l.data->file.spec_id, &strange);
+			compare_spec(f, i, found->views[l.data_row]->spec_id, &strange);
 	}
+	struct mview **views = NULL;
+	if (ans == CACHE_HAVE && f->n_delete_files)
+		ans = whole_views(c, m, f, list, found, needs, &a, &views, err);
 	for (size_t i = 0; ans == CACHE_HAVE && i < f->n_delete_files; i++)
-		if (posdel_names(views, n, &x->arena, &f->delete_files[i], err) != ST_OK) {
+		if (posdel_names(views, list->l.n, &x->arena, &f->delete_files[i], err) != ST_OK) {
 			expand_blame_delete_file(f->whole, i, err);
 			ans = CACHE_FAIL;
 		}

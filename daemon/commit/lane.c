@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "daemon/commit/lineage.h"
+#include "daemon/commit/merge.h"
 #include "daemon/commit/posdel.h"
 #include "daemon/commit/tally.h"
 #include "proto/dv/dv_blob.h"
@@ -24,7 +25,8 @@ static enum status write_vector(struct lane_work *k, const struct plan_change *c
 				struct manifest_entry *ret_e, struct err *err)
 {
 	struct encode_out *out = k->w.out;
-	const struct content_file *data = &c->file->data->file;
+	const struct plan_file *data = c->file;
+	const struct mview *of = k->plan->refs[data->ref].views[data->data_row];
 	int64_t cardinality = (int64_t)bitmap64_cardinality(c->result);
 	struct buf blob, file;
 	buf_init(&blob, k->w.in->max_bytes);
@@ -66,8 +68,8 @@ static enum status write_vector(struct lane_work *k, const struct plan_change *c
 			f->content = CONTENT_POSITION_DELETES;
 			f->path = strv_of(path);
 			f->format = STRV("PUFFIN");
-			f->spec_id = data->spec_id;
-			f->partition = data->partition;
+			f->spec_id = of->spec_id;
+			f->partition = *mview_tuple(of, data->data);
 			f->record_count = cardinality;
 			f->file_size = (int64_t)file_bytes;
 			f->referenced_data_file = data->path;
@@ -136,73 +138,25 @@ static bool sort_changes(struct lane_work *k, const struct plan_lane *lane)
 	return true;
 }
 
-static bool touches(const struct plan_lane *lane, const struct mview *v)
-{
-	for (size_t i = 0; i < lane->n_changes; i++) {
-		if (v->m->content == MANIFEST_DATA && !lane->changes[i].drop)
-			continue;
-		const struct manifest_entry *e = mview_find_hash(
-			v, lane->changes[i].file->path, lane->changes[i].file->hash);
-		if (e && (v->m->content == MANIFEST_DATA || content_file_is_dv(&e->file)))
-			return true;
-	}
-	return false;
-}
-
-static bool has_live(const struct rewrite_row *r)
-{
-	return !r->f.has_file_counts || r->f.added_files > 0 || r->f.existing_files > 0;
-}
-
-/* Small manifests of one content and spec, once there are enough of them, become one: otherwise a
- * table with many small commits has a list that grows with every one. Properties and defaults are
- * those that other writers follow. Returns how many rows of `line` are marked. */
-static size_t pick_small(const struct lane_work *k, const struct plan_lane *lane,
-			 const struct lane_line *line, bool *picked)
-{
-	const struct metadata *m = k->w.meta;
-	int64_t target = metadata_property_i64(m, "commit.manifest.target-size-bytes", 8388608);
-	int64_t least = metadata_property_i64(m, "commit.manifest.min-count-to-merge", 100);
-	if (strv_ieq(metadata_property(m, "commit.manifest-merge.enabled"), STRV("false")) ||
-	    least < 2)
-		return 0;
-	for (size_t i = 0; i < line->n; i++) {
-		size_t n = 0;
-		int64_t bytes = 0;
-		for (size_t j = i; j < line->n; j++) {
-			const struct rewrite_row *r = &line->rows[j];
-			bool same = r->f.content == line->rows[i].f.content &&
-				    r->f.spec_id == line->rows[i].f.spec_id &&
-				    rewrite_same_tuple(r->view->m, line->rows[i].view->m);
-			picked[j] = same && has_live(r) && r->view->n_live > 0 &&
-				    r->f.length < target / 2 && bytes + r->f.length <= target &&
-				    !touches(lane, r->view);
-			if (picked[j]) {
-				n++;
-				bytes += r->f.length;
-			}
-		}
-		if (n >= (size_t)least)
-			return n;
-		memset(picked, 0, line->n * sizeof *picked);
-		/* Only the first row of each kind starts a search. */
-		bool seen = true;
-		while (seen && i + 1 < line->n) {
-			seen = false;
-			for (size_t j = 0; j <= i; j++)
-				seen |= line->rows[j].f.content == line->rows[i + 1].f.content &&
-					line->rows[j].f.spec_id == line->rows[i + 1].f.spec_id;
-			i += seen;
-		}
-	}
-	return 0;
-}
-
 static enum status merge_small(struct lane_work *k, const struct plan_lane *lane,
 			       const struct lane_line *line, bool *picked, struct next *next,
 			       struct tally *tally, struct err *err)
 {
-	size_t n = pick_small(k, lane, line, picked), at = 0;
+	struct merge_row *rows = arena_calloc(&k->w.out->arena, line->n ? line->n : 1, sizeof *rows);
+	if (!rows)
+		return full(err);
+	/* Those that the plan has not loaded stay as they are; it loads what the first lane takes. */
+	size_t whole = 0, at = 0;
+	for (size_t i = 0; i < line->n; i++) {
+		whole += line->rows[i].view->m != NULL;
+		rows[i] = (struct merge_row){&line->rows[i].f, line->rows[i].view};
+	}
+	size_t n = whole ? merge_pick(k->w.meta, lane, rows, line->n, picked) : 0;
+	for (size_t i = 0; i < line->n; i++)
+		if (picked[i] && !line->rows[i].view->m) {
+			memset(picked, 0, line->n * sizeof *picked);
+			n = 0;
+		}
 	if (n == 0)
 		return ST_OK;
 	const struct rewrite_row **olds =
@@ -233,15 +187,16 @@ static enum status old_rows(struct lane_work *k, const struct plan_lane *lane, c
 	enum status st = merge_small(k, lane, line, picked, next, tally, err);
 	for (size_t i = 0; st == ST_OK && i < line->n; i++) {
 		const struct rewrite_row *r = &line->rows[i];
-		if (picked[i] || !has_live(r))
+		if (picked[i] || !merge_has_live(&r->f))
 			continue;
 		struct fresh *f = &next->v[next->n];
-		if (!touches(lane, r->view)) {
+		if (!merge_touches(lane, r->view)) {
 			*f = (struct fresh){.row = *r};
 			next->n++;
 			tally->kept++;
 			continue;
 		}
+		ASSERT(r->view->m != NULL);
 		for (size_t e = 0; e < r->view->m->n; e++) {
 			const struct manifest_entry *entry = &r->view->m->entries[e];
 			if (entry->status != ENTRY_DELETED &&
@@ -262,7 +217,7 @@ static enum status old_rows(struct lane_work *k, const struct plan_lane *lane, c
  * each entry the manifest that its tuple was taken from, or NULL for new tuples. */
 static enum status new_rows(struct lane_work *k, enum manifest_content content,
 			    const struct manifest_entry *const *entries,
-			    const struct manifest *const *likes, size_t n,
+			    const struct mview *const *likes, size_t n,
 			    struct next *next, struct tally *tally, struct err *err)
 {
 	const struct manifest_entry **group =
@@ -276,7 +231,7 @@ static enum status new_rows(struct lane_work *k, enum manifest_content content,
 		size_t m = 0;
 		for (size_t j = i; j < n; j++)
 			if (!done[j] && entries[j]->file.spec_id == entries[i]->file.spec_id &&
-			    (!likes || rewrite_same_tuple(likes[i], likes[j]))) {
+			    (!likes || mview_same_tuple(likes[i], likes[j]))) {
 				done[j] = true;
 				group[m++] = entries[j];
 			}
@@ -327,8 +282,8 @@ static enum status lane_vectors(struct lane_work *k, const struct plan_lane *lan
 		arena_calloc(a, lane->n_changes ? lane->n_changes : 1, sizeof *all);
 	const struct manifest_entry **v = arena_calloc(a, lane->n_changes ? lane->n_changes : 1,
 						       sizeof(struct manifest_entry *));
-	const struct manifest **likes = arena_calloc(a, lane->n_changes ? lane->n_changes : 1,
-						     sizeof(struct manifest *));
+	const struct mview **likes = arena_calloc(a, lane->n_changes ? lane->n_changes : 1,
+						  sizeof(struct mview *));
 	if (!all || !v || !likes)
 		return full(err);
 	for (size_t i = 0; i < lane->n_changes; i++) {
@@ -338,7 +293,8 @@ static enum status lane_vectors(struct lane_work *k, const struct plan_lane *lan
 		if (st != ST_OK)
 			return st;
 		v[n] = &all[n];
-		likes[n] = lane->changes[i].file->data_view->m;
+		const struct plan_file *f = lane->changes[i].file;
+		likes[n] = k->plan->refs[f->ref].views[f->data_row];
 		if (!tally_add(tally, &all[n].file))
 			return full(err);
 		n++;
@@ -455,7 +411,7 @@ static bool row_ids(struct lane_work *k, const struct plan_lane *lane, const str
 			e->first_row_ids[j] = ROW_ID_NONE;
 			for (size_t r = 0; r < next->n; r++) {
 				const struct fresh *f = &next->v[r];
-				if (!f->is_new || f->row.view->m->content != MANIFEST_DATA)
+				if (!f->is_new || f->row.view->content != MANIFEST_DATA)
 					continue;
 				const struct manifest_entry *found =
 					mview_find(f->row.view, t->files[j].path);

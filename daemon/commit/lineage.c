@@ -9,13 +9,10 @@ static bool rows_of(const struct manifest_file *row, const struct mview *view, i
 	if (row->has_row_counts)
 		return row->existing_rows >= 0 && row->added_rows >= 0 &&
 		       add_i64(row->existing_rows, row->added_rows, ret_n);
-	int64_t n = 0;
-	for (size_t i = 0; view && i < view->m->n; i++)
-		if (view->m->entries[i].status != ENTRY_DELETED &&
-		    !add_i64(n, view->m->entries[i].file.record_count, &n))
-			return false;
-	*ret_n = n;
-	return view != NULL;
+	if (!view || view->rows == ROW_ID_NONE)
+		return false;
+	*ret_n = view->rows;
+	return true;
 }
 
 enum status lineage_assign(struct manifest_file *rows, struct mview *const *views, size_t n,

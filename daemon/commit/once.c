@@ -155,6 +155,7 @@ static void once_run(struct core *c, struct gather *g)
 		core_gather(c, g, &r->needs);
 		return;
 	}
+	needs_release(&r->needs);
 	size_t n = 0;
 	struct frag **w = arena_calloc(&x->arena, m->n_fragments ? m->n_fragments : 1,
 				       sizeof(struct frag *));

@@ -2,6 +2,7 @@
 #include "daemon/commit/mutant.h"
 
 #include "daemon/commit/algebra.h"
+#include "daemon/commit/merge.h"
 #include "daemon/commit/posdel.h"
 #include "proto/iceberg/metadata.h"
 #include "proto/iceberg/partition.h"
@@ -60,11 +61,109 @@ void plan_free(struct plan *own_plan)
 
 /* ------------------------------------------------------------------ heads */
 
+static enum cache_answer no_memory(struct err *err)
+{
+	err_set(err, ST_LIMIT, "", "the plan's memory limit is reached");
+	return CACHE_FAIL;
+}
+
+/* Paths that a transaction names: those that it adds, then those of which it deletes rows. */
+static size_t count_added(const struct plan_txn *t)
+{
+	return t->n_files + t->n_delete_files;
+}
+
+static size_t count_named(const struct plan_txn *t)
+{
+	size_t n = t->n_deletes;
+	for (size_t i = 0; i < t->n_delete_files; i++)
+		n += t->delete_files[i].n_names;
+	return n;
+}
+
+static struct mkey *keys_of(struct plan *p, const struct plan_txn *t)
+{
+	size_t total = count_added(t) + count_named(t), n = 0;
+	struct mkey *k = arena_calloc(&p->arena, total ? total : 1, sizeof *k);
+	for (size_t i = 0; k && i < t->n_files; i++)
+		k[n++] = mview_key(t->files[i].path);
+	for (size_t i = 0; k && i < t->n_delete_files; i++)
+		k[n++] = mview_key(t->delete_files[i].file.path);
+	for (size_t i = 0; k && i < t->n_deletes; i++)
+		k[n++] = mview_key(t->deletes[i].data_file);
+	for (size_t i = 0; k && i < t->n_delete_files; i++)
+		for (size_t j = 0; j < t->delete_files[i].n_names; j++)
+			k[n++] = mview_key(t->delete_files[i].names[j]);
+	return k;
+}
+
+/* Each is computed once. */
+static bool make_keys(struct plan *p)
+{
+	p->keys = arena_calloc(&p->arena, p->n_txns ? p->n_txns : 1, sizeof(struct mkey *));
+	for (size_t i = 0; p->keys && i < p->n_txns; i++) {
+		const struct plan_txn *t = &p->txns[i];
+		if (t->wish != PLAN_COMMIT || t->refused.st != ST_OK)
+			continue;
+		p->keys[i] = keys_of(p, t);
+		if (!p->keys[i])
+			return false;
+	}
+	return p->keys != NULL;
+}
+
+/* All keys of transactions on a ref, to ask its manifests for; *ret_deletes: some delete rows. */
+static bool keys_of_ref(struct plan *p, struct strv ref, struct mkey **ret_keys, size_t *ret_n,
+			bool *ret_deletes)
+{
+	size_t most = 0, n = 0;
+	for (size_t i = 0; i < p->n_txns; i++)
+		most += 2 * count_added(&p->txns[i]) + count_named(&p->txns[i]);
+	struct mkey *all = arena_calloc(&p->arena, most ? most : 1, sizeof *all);
+	if (!all)
+		return false;
+	*ret_deletes = false;
+	for (size_t i = 0; i < p->n_txns; i++) {
+		const struct plan_txn *t = &p->txns[i];
+		if (!p->keys[i] || !strv_eq(t->ref, ref))
+			continue;
+		size_t added = count_added(t), named = count_named(t);
+		for (size_t k = 0; k < added + named; k++)
+			all[n++] = p->keys[i][k];
+		for (size_t k = 0; k < added; k++)
+			all[n++] = mview_delete_key(p->keys[i][k]);
+		*ret_deletes |= named > 0;
+	}
+	*ret_keys = all;
+	*ret_n = n;
+	return true;
+}
+
+/* Delete files that are no vectors are judged entry by entry. */
+static enum cache_answer load_legacy(struct plan *p, struct plan_ref *r, struct cache *c,
+				     struct needs *needs, struct err *err)
+{
+	bool waiting = false;
+	for (size_t i = 0; i < r->list->l.n; i++) {
+		enum cache_answer ans = r->views[i]->n_legacy || r->views[i]->n_equality
+						? plan_whole(p, r, i, c, needs, err)
+						: CACHE_HAVE;
+		if (ans == CACHE_FAIL)
+			return ans;
+		waiting |= ans == CACHE_WAIT;
+	}
+	return waiting ? CACHE_WAIT : CACHE_HAVE;
+}
+
 /* Loads list and manifests of a head into the plan; references are taken only when all are there. */
 static enum cache_answer load_head(struct plan *p, struct plan_ref *r, struct cache *c,
 				   struct needs *needs, struct err *err)
 {
 	struct mlist *list = NULL;
+	struct mkey *keys;
+	size_t n_keys;
+	bool deletes;
+	const struct probe *found;
 	if (!r->head)
 		return CACHE_HAVE;
 	if (!r->head->manifest_list.p) {
@@ -77,24 +176,31 @@ static enum cache_answer load_head(struct plan *p, struct plan_ref *r, struct ca
 		return ans;
 	size_t n = list->l.n;
 	struct mview **views = arena_calloc(&p->arena, n ? n : 1, sizeof(struct mview *));
-	if (!views) {
-		err_set(err, ST_LIMIT, "", "the plan's memory limit is reached");
-		return CACHE_FAIL;
-	}
-	bool waiting = false;
-	for (size_t i = 0; i < n; i++) {
-		ans = cache_view(c, list, &list->l.rows[i], p->base, needs, &views[i], err);
-		if (ans == CACHE_FAIL)
-			return ans;
-		waiting |= ans == CACHE_WAIT;
-	}
-	if (waiting)
-		return CACHE_WAIT;
+	if (!views || !keys_of_ref(p, r->name, &keys, &n_keys, &deletes))
+		return no_memory(err);
+	ans = probe_list(c, list, p->base, keys, n_keys, needs, &found, err);
+	if (ans != CACHE_HAVE)
+		return ans;
 	for (size_t i = 0; i < n; i++)
-		mview_ref(views[i]);
+		views[i] = mview_ref(found->views[i]);
 	r->list = mlist_ref(list);
 	r->views = views;
-	return CACHE_HAVE;
+	return deletes ? load_legacy(p, r, c, needs, err) : CACHE_HAVE;
+}
+
+enum cache_answer plan_whole(struct plan *p, struct plan_ref *r, size_t row, struct cache *c,
+			     struct needs *needs, struct err *err)
+{
+	struct mview *v = r->views[row];
+	if (v->m)
+		return CACHE_HAVE;
+	enum cache_answer ans =
+		cache_view(c, r->list, &r->list->l.rows[row], p->base, needs, &v, err);
+	if (ans == CACHE_HAVE) {
+		mview_unref(r->views[row]);
+		r->views[row] = mview_ref(v);
+	}
+	return ans;
 }
 
 static int ref_index(const struct plan *p, struct strv name)
@@ -110,10 +216,8 @@ static enum cache_answer load_refs(struct plan *p, const struct plan_in *in, str
 				   struct needs *needs, struct err *err)
 {
 	p->refs = arena_calloc(&p->arena, in->n_txns ? in->n_txns : 1, sizeof *p->refs);
-	if (!p->refs) {
-		err_set(err, ST_LIMIT, "", "the plan's memory limit is reached");
-		return CACHE_FAIL;
-	}
+	if (!p->refs || !make_keys(p))
+		return no_memory(err);
 	bool waiting = false;
 	for (size_t i = 0; i < in->n_txns; i++) {
 		struct plan_txn *t = &in->txns[i];
@@ -212,11 +316,11 @@ static enum status check_files(struct plan *p, const struct plan_txn *t,
 		if (paths_has(batch, f->path))
 			return err_set(err, ST_DUPLICATE_PATH, "data_files.path",
 				       "path is brought twice: %.*s", STRV_ARG(f->path));
-		uint64_t hash = mview_hash(f->path);
+		struct mkey key = p->keys[t - p->txns][i];
 		for (size_t k = 0; r->list && k < r->list->l.n; k++) {
-			const struct manifest_entry *e =
-				mview_find_hash(r->views[k], f->path, hash);
-			if (e && strv_eq(e->file.path, f->path))
+			const struct mview *v = r->views[k];
+			if (mview_look(v, v->content == MANIFEST_DATA ? key
+								      : mview_delete_key(key)))
 				return err_set(err, ST_DUPLICATE_PATH, "data_files.path",
 					       "path is already in the table: %.*s",
 					       STRV_ARG(f->path));
@@ -289,7 +393,7 @@ static bool close_lane(struct plan *p, struct plan_lane *lane, int index)
 				continue;
 			f->frozen = index;
 			f->emptied = bitmap64_cardinality(f->now) ==
-				     (uint64_t)f->data->file.record_count;
+				     (uint64_t)f->data->record_count;
 			lane->changes[lane->n_changes++] = (struct plan_change){
 				.file = f,
 				.drop = f->emptied,
@@ -343,8 +447,7 @@ static enum cache_answer decide(struct plan *p, const struct plan_in *in, struct
 	if (!lane->txns) {
 		lane->txns = arena_calloc(&p->arena, in->n_txns, sizeof(struct plan_txn *));
 		if (!lane->txns) {
-			err_set(err, ST_LIMIT, "", "the plan's memory limit is reached");
-			return CACHE_FAIL;
+			return no_memory(err);
 		}
 	}
 	lane->txns[lane->n_txns++] = t;
@@ -400,10 +503,8 @@ static enum cache_answer decide_all(struct plan *p, const struct plan_in *in, si
 	batch.v = arena_calloc(&p->arena, batch.cap, sizeof *batch.v);
 	/* Each transaction can open one lane. */
 	p->lanes = arena_calloc(&p->arena, n ? n : 1, sizeof *p->lanes);
-	if (!batch.v || !p->lanes) {
-		err_set(err, ST_LIMIT, "", "the plan's memory limit is reached");
-		return CACHE_FAIL;
-	}
+	if (!batch.v || !p->lanes)
+		return no_memory(err);
 	for (size_t ref = 0; ref < p->n_refs; ref++)
 		for (int rank = 0; rank < RANKS; rank++)
 			for (size_t i = 0; i < n; i++) {
@@ -427,6 +528,65 @@ static enum cache_answer decide_all(struct plan *p, const struct plan_in *in, si
 	    !close_lane(p, &p->lanes[p->n_lanes - 1], (int)p->n_lanes - 1))
 		return CACHE_FAIL;
 	return CACHE_HAVE;
+}
+
+/* ------------------------------------------------------------------ manifests to be rewritten */
+
+/* Of the data manifests, those that lose a file; the vectors' were needed for their places. */
+static enum cache_answer load_dropped(struct plan *p, struct cache *c, struct needs *needs,
+				      struct err *err)
+{
+	bool waiting = false;
+	for (size_t i = 0; i < p->n_lanes; i++)
+		for (size_t k = 0; k < p->lanes[i].n_changes; k++) {
+			const struct plan_change *ch = &p->lanes[i].changes[k];
+			if (!ch->drop)
+				continue;
+			enum cache_answer ans = plan_whole(p, &p->refs[ch->file->ref],
+							   ch->file->data_row, c, needs, err);
+			if (ans == CACHE_FAIL)
+				return ans;
+			waiting |= ans == CACHE_WAIT;
+		}
+	return waiting ? CACHE_WAIT : CACHE_HAVE;
+}
+
+/* Small manifests that the first lane of a ref puts together. */
+static enum cache_answer load_merged(struct plan *p, const struct plan_lane *lane, struct cache *c,
+				     struct needs *needs, struct err *err)
+{
+	struct plan_ref *r = &p->refs[lane->ref];
+	size_t n = r->list ? r->list->l.n : 0;
+	struct merge_row *rows = arena_calloc(&p->arena, n ? n : 1, sizeof *rows);
+	bool *picked = arena_calloc(&p->arena, n ? n : 1, sizeof *picked), waiting = false;
+	if (!rows || !picked)
+		return no_memory(err);
+	for (size_t i = 0; i < n; i++)
+		rows[i] = (struct merge_row){&r->list->l.rows[i], r->views[i]};
+	if (merge_pick(p->base, lane, rows, n, picked) == 0)
+		return CACHE_HAVE;
+	for (size_t i = 0; i < n; i++) {
+		enum cache_answer ans =
+			picked[i] ? plan_whole(p, r, i, c, needs, err) : CACHE_HAVE;
+		if (ans == CACHE_FAIL)
+			return ans;
+		waiting |= ans == CACHE_WAIT;
+	}
+	return waiting ? CACHE_WAIT : CACHE_HAVE;
+}
+
+static enum cache_answer load_rewritten(struct plan *p, struct cache *c, struct needs *needs,
+					struct err *err)
+{
+	enum cache_answer ans = load_dropped(p, c, needs, err);
+	for (size_t i = 0; ans != CACHE_FAIL && i < p->n_lanes; i++) {
+		if (i && p->lanes[i].ref == p->lanes[i - 1].ref)
+			continue;
+		enum cache_answer one = load_merged(p, &p->lanes[i], c, needs, err);
+		if (one != CACHE_HAVE)
+			ans = one;
+	}
+	return ans;
 }
 
 static void reset_outputs(const struct plan_in *in)
@@ -456,6 +616,8 @@ enum plan_answer plan_run(const struct plan_in *in, struct cache *c, struct need
 		ans = dry_run(p, in, n, c, needs, err);
 	if (ans == CACHE_HAVE)
 		ans = decide_all(p, in, n, c, needs, err);
+	if (ans == CACHE_HAVE)
+		ans = load_rewritten(p, c, needs, err);
 	if (ans != CACHE_HAVE) {
 		plan_free(p);
 		if (ans == CACHE_WAIT)

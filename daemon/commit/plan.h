@@ -7,7 +7,7 @@
 #ifndef DAEMON_COMMIT_PLAN_H
 #define DAEMON_COMMIT_PLAN_H
 
-#include "daemon/commit/cache.h"
+#include "daemon/commit/probe.h"
 #include "daemon/commit/reflog.h"
 
 #define PLAN_BUCKETS 1024
@@ -65,11 +65,11 @@ struct plan_file {
 	struct plan_file *next;
 	int ref;
 	struct strv path;
-	uint64_t hash; /* of the path */
-	const struct mview *data_view;
-	const struct manifest_entry *data;
-	const struct mview *dv_view; /* NULL: no vector at the head */
-	const struct manifest_entry *dv;
+	struct mkey key; /* of the path */
+	const struct mfile *data; /* NULL: not in the head */
+	size_t data_row;	  /* of the ref's list */
+	const struct mfile *dv;	  /* NULL: no vector at the head */
+	size_t dv_row;
 	size_t n_dvs; /* more than one: the head is inconsistent */
 	const struct vec *base;	 /* the head's vector, NULL without one */
 	struct bitmap64 *now;	 /* base and all that was applied so far */
@@ -104,7 +104,9 @@ struct plan_ref {
 	struct strv name;
 	const struct snapshot *head; /* NULL: the ref (main) does not exist yet */
 	struct mlist *list;	     /* NULL with head; a reference is held */
-	struct mview **views;	     /* parallel to the list's rows; references are held */
+	/* Parallel to the list's rows; references are held. Whole where entries will be written
+	 * anew, else light where a path of this batch is found, else bare. */
+	struct mview **views;
 	struct reflog *log;	     /* the table's; not owned */
 };
 
@@ -124,6 +126,8 @@ struct plan {
 	size_t n_lanes;
 	struct plan_txn *txns; /* the caller's */
 	size_t n_txns;
+	struct mkey **keys; /* by transaction: of the files that it adds, then of those that
+			    * it deletes from; NULL: it is not judged */
 	struct plan_file *files[PLAN_BUCKETS]; /* hash by ref and path */
 	struct plan_touch *touched[PLAN_BUCKETS];
 	struct bitmap64 **sets;	     /* owned sets, freed with the plan */
@@ -155,6 +159,9 @@ void plan_free(struct plan *own_plan);
 /* Tells the logs what the published plan did. */
 void plan_published(const struct plan *plan);
 
+/* Makes the view of a row of the ref's list a whole one. */
+enum cache_answer plan_whole(struct plan *p, struct plan_ref *r, size_t row, struct cache *c,
+			     struct needs *needs, struct err *err);
 /* Keeps a set until the plan goes. */
 struct bitmap64 *plan_own_set(struct plan *p, struct bitmap64 *own_set);
 

@@ -49,6 +49,7 @@ enum read_as {
 	READ_METADATA,	    /* -> own_metadata */
 	READ_MANIFEST_LIST, /* -> own_list, by mlist_read */
 	READ_MANIFEST,	    /* -> own_view, by mview_read with `row` and `metadata` */
+	READ_INDEX,	    /* the same, its light view */
 	READ_VECTOR,	    /* framed blob at offset, length -> own_vector */
 	READ_BLOB,	    /* the same, in a file that a worker wrote: what is wrong with it is the
 			     * request's fault, and how many positions it has is not looked at */
@@ -60,8 +61,8 @@ struct read_effect {
 	int64_t offset; /* READ_VECTOR, READ_BLOB */
 	int64_t length; /* READ_VECTOR, READ_BLOB; otherwise an upper bound or -1 */
 	int64_t cardinality;		 /* READ_VECTOR: must match */
-	const struct manifest_file *row; /* READ_MANIFEST */
-	const struct metadata *metadata; /* READ_MANIFEST: specs and schemas; READ_MANIFEST_LIST */
+	const struct manifest_file *row; /* READ_MANIFEST, READ_INDEX */
+	const struct metadata *metadata; /* likewise: specs and schemas; READ_MANIFEST_LIST */
 };
 
 struct read_result {

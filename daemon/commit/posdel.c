@@ -21,13 +21,9 @@ static struct bytes bound_of(const struct bound *v, size_t n, int32_t field)
 	return (struct bytes){NULL, 0};
 }
 
-static bool same_partition(const struct content_file *x, const struct content_file *y)
-{
-	return x->spec_id == y->spec_id && tuple_eq(&x->partition, &y->partition);
-}
-
-static enum status told_name(const struct plan_delete_file *d, const struct manifest_entry *data,
-			     struct strv name, struct err *err)
+/* data: NULL when the name is not in the read snapshot, of whose view `v` it is. */
+static enum status told_name(const struct plan_delete_file *d, const struct mview *v,
+			     const struct mfile *data, struct strv name, struct err *err)
 {
 	const char *dots;
 	struct strv tail = algebra_tail(name, &dots);
@@ -36,7 +32,7 @@ static enum status told_name(const struct plan_delete_file *d, const struct mani
 		return err_set(err, ST_FILE_GONE, "data_files",
 			       "not a data file of the read snapshot: %s%.*s", dots,
 			       STRV_ARG(tail));
-	if (!same_partition(f, &data->file))
+	if (f->spec_id != v->spec_id || !tuple_eq(&f->partition, mview_tuple(v, data)))
 		return err_set(err, ST_TUPLE_MISMATCH, "partition",
 			       "this data file has another spec or partition: %s%.*s", dots,
 			       STRV_ARG(tail));
@@ -57,11 +53,12 @@ static enum status all_names(struct mview *const *views, size_t n, struct arena 
 	size_t cap = 0, count = 0;
 	for (size_t i = 0; i < n; i++) {
 		const struct manifest *m = views[i]->m;
-		if (m->content != MANIFEST_DATA || m->spec_id != d->file.spec_id)
+		if (views[i]->content != MANIFEST_DATA || views[i]->spec_id != d->file.spec_id)
 			continue;
+		ASSERT(m != NULL);
 		for (size_t k = 0; k < m->n; k++) {
 			const struct content_file *f = &m->entries[k].file;
-			if (m->entries[k].status == ENTRY_DELETED || !same_partition(f, &d->file))
+			if (m->entries[k].status == ENTRY_DELETED || !tuple_eq(&f->partition, &d->file.partition))
 				continue;
 			if (!arena_grow(a, &items, &cap, count + 1, sizeof(struct strv)) ||
 			    !arena_strv(a, f->path, &((struct strv *)items)[count]))
@@ -84,10 +81,10 @@ enum status posdel_names(struct mview *const *views, size_t n, struct arena *a,
 	int64_t most = 0; /* rows of the longest data file */
 	enum status st = ST_OK;
 	for (size_t i = 0; d->told && st == ST_OK && i < d->n_names; i++) {
-		const struct manifest_entry *e = algebra_locate(views, n, d->names[i]).data;
-		st = told_name(d, e, d->names[i], err);
-		if (st == ST_OK && e->file.record_count > most)
-			most = e->file.record_count;
+		struct located l = algebra_locate(views, n, mview_key(d->names[i]));
+		st = told_name(d, l.data ? views[l.data_row] : NULL, l.data, d->names[i], err);
+		if (st == ST_OK && l.data->record_count > most)
+			most = l.data->record_count;
 	}
 	if (!d->told)
 		st = all_names(views, n, a, d, &most, err);
@@ -105,7 +102,7 @@ enum status posdel_names(struct mview *const *views, size_t n, struct arena *a,
 
 static size_t slot(int ref, struct strv path)
 {
-	return (size_t)(mview_hash(path) + (uint64_t)ref) % PLAN_BUCKETS;
+	return (size_t)(bytes_hash(strv_bytes(path)) + (uint64_t)ref) % PLAN_BUCKETS;
 }
 
 static bool touched(const struct plan *p, int ref, struct strv path)
@@ -145,6 +142,7 @@ static bool collect(struct plan *p, int ref, const struct plan_txn *t, int64_t b
 		const struct mview *v = r->views[i];
 		if (!v->n_legacy && !v->n_equality)
 			continue;
+		ASSERT(v->m != NULL);
 		for (size_t k = 0; k < v->m->n; k++) {
 			const struct manifest_entry *e = &v->m->entries[k];
 			if (e->status == ENTRY_DELETED || added_at(p, e) <= bound ||
@@ -172,9 +170,9 @@ static enum status judge(const struct plan *p, int ref, struct plan_txn *t,
 			 const struct recent *recent, int64_t bound, struct strv name)
 {
 	const struct plan_ref *r = &p->refs[ref];
-	const struct manifest_entry *data = algebra_locate(r->views, r->list->l.n, name).data;
+	struct located l = algebra_locate(r->views, r->list->l.n, mview_key(name));
 	bool pure = t->kind == RPC_KIND_DELETE;
-	if (!data) {
+	if (!l.data) {
 		/* Gone because all its rows were deleted: deleting some of them again changes
 		 * nothing, and a later file of this path has a higher sequence number. */
 		if (pure && reflog_knows(r->log, t->read_snapshot))
@@ -183,12 +181,13 @@ static enum status judge(const struct plan *p, int ref, struct plan_txn *t,
 			      name);
 	}
 	/* The positions are those of another file: they would delete rows that nobody meant. */
-	if ((data->file_seq == SEQ_UNKNOWN || data->file_seq > bound) && !MUTANT("path-reused"))
+	if ((l.data->file_seq == SEQ_UNKNOWN || l.data->file_seq > bound) && !MUTANT("path-reused"))
 		return refuse(t, ST_WRITE_WRITE,
 			      "another data file has this path since the read snapshot", name);
+	struct algebra_data data = algebra_data_of(r->views[l.data_row], l.data, name);
 	for (size_t i = 0; i < recent->n && !MUTANT("deletes-ignored"); i++) {
 		const char *dots, *more;
-		if (!algebra_may_apply(p->base, recent->v[i], data))
+		if (!algebra_may_apply(p->base, recent->v[i], &data))
 			continue;
 		struct strv del = algebra_tail(recent->v[i]->file.path, &dots),
 			    file = algebra_tail(name, &more);

@@ -6,8 +6,9 @@
 
 #include "daemon/commit/plan.h"
 
-/* Fills in d->names against the views of the read snapshot; new names live in `a`, as the views'
- * paths do not. ST_FILE_GONE for a data file that is not there, ST_TUPLE_MISMATCH for one of another
+/* Fills in d->names against the views of the read snapshot, which hold the told names; those of data
+ * manifests of its spec are whole when none is told. New names live in `a`, as the views' paths do
+ * not. ST_FILE_GONE for a data file that is not there, ST_TUPLE_MISMATCH for one of another
  * spec or partition (readers would not apply the deletes to it), ST_METRICS_INVALID for one outside
  * of the path bounds (they would skip it), ST_POSITION_RANGE for positions that no named file has. */
 MUST_CHECK enum status posdel_names(struct mview *const *views, size_t n, struct arena *a,

@@ -262,23 +262,73 @@ static bool listed(const struct mlist *list, struct strv path)
 	return false;
 }
 
-/* All views of a list; waiting ones are asked for, unreadable ones noted and left out. */
-static bool all_views(struct core *c, struct batch *b, struct mlist *list, struct mview **v,
-		      bool *whole)
+/* The list that names it may be gone when it is told. */
+static void note_unread(struct batch *b, struct strv path)
 {
-	bool have = true;
+	struct strv kept = STRV("");
+	(void)!arena_strv(&b->arena, path, &kept);
+	b->unread.n = 0;
+	verify_note(&b->unread, VERIFY_UNREADABLE, kept);
+}
+
+/* Whole views of the list's fresh manifests. Unreadable ones are noted; then nothing is looked at. */
+static enum cache_answer fresh_views(struct core *c, struct batch *b, struct mlist *list,
+				     const bool *fresh, struct mview **v, bool *whole)
+{
+	bool waiting = false;
 	for (size_t i = 0; i < list->l.n; i++) {
 		struct err err = {0};
+		if (!fresh[i])
+			continue;
 		enum cache_answer ans = cache_view(c->cache, list, &list->l.rows[i], b->fresh,
 						   &b->needs, &v[i], &err);
-		have &= ans != CACHE_WAIT;
+		waiting |= ans == CACHE_WAIT;
 		if (ans == CACHE_FAIL) {
 			*whole = false;
-			b->unread.n = 0;
-			verify_note(&b->unread, VERIFY_UNREADABLE, list->l.rows[i].path);
+			note_unread(b, list->l.rows[i].path);
 		}
 	}
-	return have;
+	return waiting ? CACHE_WAIT : CACHE_HAVE;
+}
+
+/* Keys of all data files that the fresh manifests speak of. */
+static struct mkey *fresh_keys(struct mview *const *v, size_t n, size_t *ret_n)
+{
+	size_t most = 0, at = 0;
+	for (size_t i = 0; i < n; i++)
+		most += v[i] ? v[i]->m->n : 0;
+	struct mkey *keys = base_calloc(most ? most : 1, sizeof *keys);
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; v[i] && k < v[i]->m->n; k++) {
+			const struct content_file *f = &v[i]->m->entries[k].file;
+			if (v[i]->content == MANIFEST_DATA)
+				keys[at++] = mview_key(f->path);
+			else if (content_file_is_dv(f))
+				keys[at++] = mview_key(f->referenced_data_file);
+		}
+	*ret_n = at;
+	return keys;
+}
+
+/* What a list has of them; views that are there already stay. */
+static enum cache_answer found_views(struct core *c, struct batch *b, struct mlist *list,
+				     const struct mkey *keys, size_t n_keys, struct mview **v,
+				     bool *whole)
+{
+	const struct probe *found = NULL;
+	struct err err = {0};
+	if (!list)
+		return CACHE_HAVE;
+	enum cache_answer ans = probe_list(c->cache, list, b->fresh, keys, n_keys, &b->needs,
+					   &found, &err);
+	if (ans == CACHE_FAIL) {
+		*whole = false;
+		note_unread(b, found->failed->path);
+		return CACHE_HAVE;
+	}
+	for (size_t i = 0; ans == CACHE_HAVE && i < list->l.n; i++)
+		v[i] = v[i] ? v[i] : found->views[i];
+	return ans;
 }
 
 /* Loads what the look needs, once: the job does the looking. */
@@ -297,32 +347,36 @@ static enum cache_answer view_one(struct core *c, struct batch *b, const struct 
 	if (parent && parent->manifest_list.p &&
 	    cache_list(c->cache, parent->manifest_list, &b->needs, &old, &ignored) == CACHE_WAIT)
 		return CACHE_WAIT;
-	bool *fresh = arena_calloc(&b->arena, list->l.n + 1, sizeof *fresh);
-	struct mview **now = arena_calloc(&b->arena, list->l.n + 1, sizeof(struct mview *));
-	struct mview **before =
-		arena_calloc(&b->arena, (old ? old->l.n : 0) + 1, sizeof(struct mview *));
+	size_t n = list->l.n, n_old = old ? old->l.n : 0;
+	bool *fresh = arena_calloc(&b->arena, n + 1, sizeof *fresh);
+	struct mview **now = arena_calloc(&b->arena, n + 1, sizeof(struct mview *));
+	struct mview **before = arena_calloc(&b->arena, n_old + 1, sizeof(struct mview *));
 	if (!fresh || !now || !before) {
 		err_set(err, ST_LIMIT, "", "the snapshot has too many manifests");
 		return CACHE_FAIL;
 	}
-	bool look = false, whole = true, have = true;
-	for (size_t i = 0; i < list->l.n; i++) {
+	bool look = false, whole = true;
+	for (size_t i = 0; i < n; i++) {
 		fresh[i] = !listed(old, list->l.rows[i].path);
 		look |= fresh[i] && worth_a_look(&list->l.rows[i]);
 	}
 	if (!look)
 		return CACHE_HAVE;
-	have &= all_views(c, b, list, now, &whole);
-	if (old)
-		have &= all_views(c, b, old, before, &whole);
-	if (!have)
-		return CACHE_WAIT;
-	if (!whole)
-		return CACHE_HAVE;
-	*ret_v = (struct verify_snapshot){now, fresh, list->l.n, before, old ? old->l.n : 0};
-	for (size_t i = 0; i < ret_v->n_now; i++)
+	ans = fresh_views(c, b, list, fresh, now, &whole);
+	if (ans == CACHE_HAVE && whole) {
+		size_t n_keys;
+		struct mkey *keys = fresh_keys(now, n, &n_keys);
+		ans = found_views(c, b, list, keys, n_keys, now, &whole);
+		enum cache_answer too = found_views(c, b, old, keys, n_keys, before, &whole);
+		base_free(keys);
+		ans = ans == CACHE_HAVE ? too : ans;
+	}
+	if (ans != CACHE_HAVE || !whole)
+		return ans;
+	*ret_v = (struct verify_snapshot){now, fresh, n, before, n_old};
+	for (size_t i = 0; i < n; i++)
 		mview_ref(now[i]);
-	for (size_t i = 0; i < ret_v->n_before; i++)
+	for (size_t i = 0; i < n_old; i++)
 		mview_ref(before[i]);
 	return CACHE_HAVE;
 }

@@ -26,16 +26,6 @@ enum status rewrite_init(struct rewrite *w, const struct encode_in *in, struct e
 	return ok ? ST_OK : full(err);
 }
 
-bool rewrite_same_tuple(const struct manifest *a, const struct manifest *b)
-{
-	if (a->n_partition != b->n_partition)
-		return false;
-	for (size_t i = 0; i < a->n_partition; i++)
-		if (!type_eq(a->partition[i].type, b->partition[i].type))
-			return false;
-	return true;
-}
-
 enum status rewrite_object(struct encode_out *out, struct strv path, struct buf *b,
 			   struct bytes *ret_data, struct err *err)
 {
@@ -58,7 +48,7 @@ enum status rewrite_object(struct encode_out *out, struct strv path, struct buf 
  * Evolution"): their tuples get the types that the manifest is written with. A source that is gone
  * keeps the type of the old file. */
 static enum status widen(struct rewrite *w, const struct partition_spec *spec,
-			 const struct manifest *like, struct field **ret_types,
+			 const struct mview *like, struct field **ret_types,
 			 const struct manifest_entry *const **io_entries, size_t n, struct err *err)
 {
 	struct arena *a = &w->out->arena;
@@ -103,7 +93,7 @@ static enum status widen(struct rewrite *w, const struct partition_spec *spec,
 }
 
 enum status rewrite_manifest(struct rewrite *w, enum manifest_content content, int32_t spec_id,
-			     const struct manifest *like,
+			     const struct mview *like,
 			     const struct manifest_entry *const *entries, size_t n,
 			     struct manifest_file *ret_row, struct bytes *ret_file, struct err *err)
 {
@@ -209,7 +199,7 @@ enum status rewrite_copy(struct rewrite *w, const struct rewrite_row *old,
 		entries[n] = &copies[n];
 		n++;
 	}
-	return rewrite_manifest(w, m->content, old->f.spec_id, m, entries, n, ret_row, ret_file,
+	return rewrite_manifest(w, m->content, old->f.spec_id, old->view, entries, n, ret_row, ret_file,
 				err);
 }
 
@@ -240,6 +230,6 @@ enum status rewrite_merge(struct rewrite *w, const struct rewrite_row *const *ol
 			at++;
 		}
 	}
-	return rewrite_manifest(w, olds[0]->view->m->content, olds[0]->f.spec_id, olds[0]->view->m,
+	return rewrite_manifest(w, olds[0]->view->content, olds[0]->f.spec_id, olds[0]->view,
 				entries, at, ret_row, ret_file, err);
 }

@@ -8,7 +8,7 @@
 /* One manifest in a ref's growing list. */
 struct rewrite_row {
 	struct manifest_file f;
-	struct mview *view; /* borrowed: the plan's, or the output's */
+	struct mview *view; /* borrowed: the plan's, or the output's, which are whole */
 };
 
 struct rewrite {
@@ -31,7 +31,7 @@ MUST_CHECK enum status rewrite_init(struct rewrite *w, const struct encode_in *i
  * entries inherit from the row, which has its final numbers only when the list is written. The
  * bytes are borrowed from the output. */
 MUST_CHECK enum status rewrite_manifest(struct rewrite *w, enum manifest_content content,
-					int32_t spec_id, const struct manifest *like,
+					int32_t spec_id, const struct mview *like,
 					const struct manifest_entry *const *entries, size_t n,
 					struct manifest_file *ret_row, struct bytes *ret_file,
 					struct err *err);
@@ -45,9 +45,6 @@ MUST_CHECK enum status rewrite_copy(struct rewrite *w, const struct rewrite_row 
 MUST_CHECK enum status rewrite_merge(struct rewrite *w, const struct rewrite_row *const *olds,
 				     size_t n, struct manifest_file *ret_row,
 				     struct bytes *ret_file, struct err *err);
-/* Whether tuples of the two have the same types: entries may then stand in one manifest. Manifests
- * of one spec can differ when its column was promoted before it left the schema. */
-bool rewrite_same_tuple(const struct manifest *a, const struct manifest *b);
 /* Adds an object; takes the bytes out of the buffer. */
 MUST_CHECK enum status rewrite_object(struct encode_out *out, struct strv path, struct buf *b,
 				      struct bytes *ret_data, struct err *err);

@@ -162,6 +162,7 @@ static void stage_run(struct core *c, struct gather *g)
 		core_gather(c, g, &r->needs);
 		return;
 	}
+	needs_release(&r->needs);
 	struct sql_stage_item *item = NULL;
 	if (ans == CACHE_HAVE) {
 		if (frag_pack(x, r->frag))

@@ -64,6 +64,7 @@ struct request {
 	struct batch *batch;	/* EV_TABLE_COMMIT: being published */
 	struct creation *creation;
 	struct metadata *replied; /* kept until the reply is written */
+	struct purge *purging;
 	struct strv *purge;
 	size_t n_purge;
 	struct strv cause;	 /* EV_HALT */

@@ -45,12 +45,13 @@ void verify_note(struct verify_out *out, enum verify_kind kind, struct strv path
 		out->v[out->n++] = (struct verify_finding){kind, path};
 }
 
-static void vector(const struct verify_snapshot *s, const struct manifest_entry *e,
+static void vector(const struct verify_snapshot *s, size_t row, const struct manifest_entry *e,
 		   struct verify_out *out)
 {
 	struct strv path = e->file.referenced_data_file;
-	struct located now = algebra_locate(s->now, s->n_now, path);
-	struct located before = algebra_locate(s->before, s->n_before, path);
+	struct mkey key = mview_key(path);
+	struct located now = algebra_locate(s->now, s->n_now, key);
+	struct located before = algebra_locate(s->before, s->n_before, key);
 	if (e->status == ENTRY_DELETED) {
 		/* Replaced, or gone with its data file; anything else revives rows. */
 		if (now.data && !now.dv && before.dv)
@@ -59,9 +60,10 @@ static void vector(const struct verify_snapshot *s, const struct manifest_entry 
 	}
 	if (!now.data)
 		verify_note(out, VERIFY_DANGLING, path);
-	else if (now.n_dvs > 1 && now.dv == e)
+	else if (now.n_dvs > 1 && now.dv_row == row &&
+		 &s->now[row]->m->entries[now.dv->entry] == e)
 		verify_note(out, VERIFY_TWO_VECTORS, path); /* told at the last one only */
-	else if (before.dv && e->file.record_count < before.dv->file.record_count)
+	else if (before.dv && e->file.record_count < before.dv->record_count)
 		verify_note(out, VERIFY_SMALLER, path);
 }
 
@@ -70,13 +72,13 @@ static void data_file(const struct verify_snapshot *s, const struct manifest_ent
 {
 	struct strv path = e->file.path;
 	if (e->status == ENTRY_DELETED) {
-		struct located now = algebra_locate(s->now, s->n_now, path);
+		struct located now = algebra_locate(s->now, s->n_now, mview_key(path));
 		if (!now.data && now.dv)
 			verify_note(out, VERIFY_DANGLING, path);
 	} else if (e->status == ENTRY_EXISTING) {
-		struct located before = algebra_locate(s->before, s->n_before, path);
-		if (before.data && before.data->file.first_row_id != ROW_ID_NONE &&
-		    before.data->file.first_row_id != e->file.first_row_id)
+		struct located before = algebra_locate(s->before, s->n_before, mview_key(path));
+		if (before.data && before.data->first_row_id != ROW_ID_NONE &&
+		    before.data->first_row_id != e->file.first_row_id)
 			verify_note(out, VERIFY_ROW_IDS, path);
 	}
 }
@@ -85,12 +87,13 @@ void verify_run(const struct verify_snapshot *s, struct verify_out *out)
 {
 	for (size_t i = 0; i < s->n_now; i++) {
 		const struct manifest *m = s->now[i]->m;
+		ASSERT(m || !s->fresh[i]);
 		for (size_t k = 0; s->fresh[i] && k < m->n; k++) {
 			const struct manifest_entry *e = &m->entries[k];
 			if (m->content == MANIFEST_DATA)
 				data_file(s, e, out);
 			else if (content_file_is_dv(&e->file))
-				vector(s, e, out);
+				vector(s, i, e, out);
 		}
 	}
 }

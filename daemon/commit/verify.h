@@ -22,10 +22,11 @@ struct verify_finding {
 
 /* One added snapshot. */
 struct verify_snapshot {
-	struct mview **now; /* parallel to the list's rows */
-	bool *fresh;	    /* not in the parent's list */
+	/* Parallel to the list's rows: whole where fresh, bare where no path of those is. */
+	struct mview **now;
+	bool *fresh; /* not in the parent's list */
 	size_t n_now;
-	struct mview **before; /* of the parent; none without one */
+	struct mview **before; /* of the parent, likewise; none without one */
 	size_t n_before;
 };
 

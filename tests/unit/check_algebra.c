@@ -380,6 +380,7 @@ static struct mview *view_of(enum manifest_content content, const struct manifes
 	m->refs = 1;
 	arena_init(&m->arena, 65536);
 	m->content = content;
+	m->spec_id = e->file.spec_id;
 	m->entries = arena_calloc(&m->arena, n, sizeof *e);
 	ck_assert(m->entries != NULL);
 	memcpy(m->entries, e, n * sizeof *e);
@@ -415,11 +416,13 @@ START_TEST(legacy)
 		ct_entry(legacy_cases[_i].status, f, 1, legacy_cases[_i].seq)};
 	struct mview *v[2] = {view_of(MANIFEST_DATA, &data, 1), view_of(MANIFEST_DELETES, e, 3)};
 	struct err err = {0};
+	struct algebra_data of =
+		algebra_data_of(v[0], mview_look(v[0], mview_key(data.file.path)), data.file.path);
 	for (int vector = 0; vector < 2; vector++) {
 		/* A vector takes the place of position deletes alone. */
 		bool applies = legacy_cases[_i].applies &&
 			       (!vector || f.content == CONTENT_EQUALITY_DELETES);
-		enum status st = algebra_legacy(t->meta, v, 2, &data, vector, &err);
+		enum status st = algebra_legacy(t->meta, v, 2, &of, vector, &err);
 		ck_assert_msg(st == (applies ? ST_LEGACY_DELETES : ST_OK), "%s",
 			      legacy_cases[_i].what);
 		if (applies)
@@ -458,19 +461,21 @@ START_TEST(locating)
 	(void)ct_delete(t, CT_MAIN, "a", "1");
 	ct_commit(t);
 	const struct ct_state *s = ct_look_ref(t, CT_MAIN);
-	struct located l = algebra_locate(s->views, s->list->l.n, ct_path(t, "a"));
+	struct located l = algebra_locate(s->views, s->list->l.n, mview_key(ct_path(t, "a")));
 	ck_assert(l.data && l.dv && l.n_dvs == 1);
-	ck_assert(strv_eq(l.data->file.path, ct_path(t, "a")));
-	ck_assert(strv_eq(l.dv->file.referenced_data_file, ct_path(t, "a")));
-	l = algebra_locate(s->views, s->list->l.n, ct_path(t, "b"));
+	ck_assert_ptr_eq(&s->views[l.data_row]->m->entries[l.data->entry],
+			 ct_find(t, s, MANIFEST_DATA, "a", ENTRY_ADDED));
+	ck_assert_ptr_eq(&s->views[l.dv_row]->m->entries[l.dv->entry],
+			 ct_find(t, s, MANIFEST_DELETES, "a", ENTRY_ADDED));
+	l = algebra_locate(s->views, s->list->l.n, mview_key(ct_path(t, "b")));
 	ck_assert(!l.data && !l.dv && l.n_dvs == 0);
 	/* A vector's own path is no data file. */
 	const struct manifest_entry *e = ct_find(t, s, MANIFEST_DELETES, "a", ENTRY_ADDED);
-	ck_assert(!algebra_locate(s->views, s->list->l.n, e->file.path).data);
+	ck_assert(!algebra_locate(s->views, s->list->l.n, mview_key(e->file.path)).data);
 	/* Nor is a delete file a vector. */
 	struct manifest_entry d = ct_entry(ENTRY_ADDED, ct_legacy(t, "p"), 1, 1);
 	struct mview *v = view_of(MANIFEST_DELETES, &d, 1);
-	l = algebra_locate(&v, 1, ct_path(t, "p"));
+	l = algebra_locate(&v, 1, mview_key(ct_path(t, "p")));
 	ck_assert(!l.data && !l.dv && l.n_dvs == 0);
 	mview_unref(v);
 }

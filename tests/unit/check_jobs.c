@@ -114,9 +114,11 @@ static void append(struct bench *b)
 	UNIT_OK(out->err.st, &out->err);
 	for (size_t i = 0; i < out->n_lists; i++)
 		cache_put_list(b->cache, out->lists[i].path, out->lists[i].list);
-	for (size_t i = 0; i < out->n_views; i++)
-		cache_put_view(b->cache, out->views[i].path, out->views[i].first_row_id,
-			       out->views[i].view);
+	for (size_t i = 0; i < out->n_views; i++) {
+		const struct encode_view *v = &out->views[i];
+		cache_put_index(b->cache, v->path, v->first_row_id, v->view);
+		cache_put_view(b->cache, v->path, v->first_row_id, v->view);
+	}
 	plan_published(p);
 	metadata_unref(b->base);
 	b->base = metadata_ref(out->metadata);

@@ -356,11 +356,11 @@ START_TEST(waiting)
 	struct needs needs = {0};
 	struct plan *p = NULL;
 	struct err err = {0};
-	/* Two lists; two data manifests and one of vectors, which both have, and one more of x;
-	 * two vectors. */
-	const size_t want[3] = {2, 4, 2};
-	const enum read_as as[3] = {READ_MANIFEST_LIST, READ_MANIFEST, READ_VECTOR};
-	for (int i = 0; i < 3; i++) {
+	/* Two lists; indexes of two data manifests and one of vectors, which both have, and one more
+	 * of x; the vectors' manifest, for their places; two vectors. */
+	const size_t want[4] = {2, 4, 1, 2};
+	const enum read_as as[4] = {READ_MANIFEST_LIST, READ_INDEX, READ_MANIFEST, READ_VECTOR};
+	for (int i = 0; i < 4; i++) {
 		ck_assert_int_eq(plan_run(&in, t->cache, &needs, &p, &err), PLAN_WAIT);
 		ck_assert_uint_eq(needs.n, want[i]);
 		for (size_t k = 0; k < needs.n; k++)
