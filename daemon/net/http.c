@@ -151,8 +151,8 @@ static enum MHD_Result send_response(struct MHD_Connection *conn, unsigned int s
 	return real(conn, status, response);
 }
 
-/* The error model for a refusal of the library's own, straight into the socket, which the library
- * then closes: queued while it reads a head, the answer's head would go out twice. */
+/* The error model for a refusal of the library's own, straight into the socket, which is closed
+ * then: queued while it reads a head, the answer's head would go out twice. */
 static void send_error(struct http *h, int fd, unsigned int status)
 {
 	struct err err = {0};
@@ -203,7 +203,10 @@ enum MHD_Result MHD_queue_response(struct MHD_Connection *conn, unsigned int sta
 	if (at < 0 || !context || !context->socket_context)
 		return send_response(conn, status, response);
 	send_error(((struct conn *)context->socket_context)->h, at, status);
-	return MHD_NO;
+	/* What it sends now fails, and it closes in its own time: told that nothing was queued it would
+	 * free the connection's memory, which its parser of arguments still reads. */
+	shutdown(at, SHUT_RDWR);
+	return send_response(conn, status, response);
 }
 
 static enum MHD_Result queue_reply(struct http_req *r)

@@ -642,7 +642,7 @@ END_TEST
  * BC-229: a query that is too long is 414. */
 static void own_refusals_script(void)
 {
-	static char long_target[40000], long_header[40000], many_headers[40000];
+	static char long_target[40000], long_header[40000], many_headers[40000], arguments[40000];
 	static const struct {
 		const char *head;
 		int status;
@@ -657,10 +657,17 @@ static void own_refusals_script(void)
 		{long_target, 414, "refused TOO_LARGE"},
 		{long_header, 431, "refused TOO_LARGE"},
 		{many_headers, 431, "refused TOO_LARGE"},
+		{arguments, 431, "refused TOO_LARGE"},
+		{"GET / HTTP/2.7\r\nHost: h\r\n\r\n", 505, "refused UNSUPPORTED"},
 	};
 	snprintf(long_target, sizeof long_target, "GET /%0*d " HEAD "\r\n", 39000, 0);
 	snprintf(long_header, sizeof long_header, "GET / " HEAD "X: %0*d\r\n\r\n", 39000, 0);
-	size_t n = (size_t)snprintf(many_headers, sizeof many_headers, "GET / " HEAD);
+	/* More arguments than the library has memory for, though the line is short enough. */
+	size_t n = (size_t)snprintf(arguments, sizeof arguments, "GET /?");
+	while (n < 20000)
+		n += (size_t)snprintf(arguments + n, sizeof arguments - n, "a=b&");
+	snprintf(arguments + n, sizeof arguments - n, " " HEAD "\r\n");
+	n = (size_t)snprintf(many_headers, sizeof many_headers, "GET / " HEAD);
 	while (n < sizeof many_headers - 16)
 		n += (size_t)snprintf(many_headers + n, sizeof many_headers - n, "a:b\r\n");
 	memcpy(many_headers + n, "\r\n", 3);
@@ -681,7 +688,7 @@ START_TEST(own_refusals)
 {
 	with_client(own_refusals_script);
 	ck_assert_int_eq(served, 0);
-	ck_assert_int_eq(http_stats(http).refused, 7);
+	ck_assert_int_eq(http_stats(http).refused, 9);
 }
 END_TEST
 
