@@ -2,6 +2,9 @@
  * decided transaction's outcome; what is told at once comes from the same bytes. */
 #include "daemon/commit/state.h"
 
+#include <stdio.h>
+
+#include "proto/iceberg/metadata.h"
 #include "proto/rpc/msg.h"
 
 #define OUTCOMES_VERSION 1
@@ -185,6 +188,29 @@ bool answer_item(struct arena *a, const struct sql_item_result *item, struct byt
 	struct rpc_outcome o;
 	answer_row(&item->row, &e, &o);
 	return encode(a, &o, ret_outcome);
+}
+
+const struct rpc_outcome *answer_noted(struct arena *a, const struct table *t,
+				       const struct txn_row *row, const struct rpc_outcome *o)
+{
+	int64_t since;
+	if (!t || t->state != TABLE_READY || t->incarnation != row->incarnation ||
+	    o->state != RPC_STATE_COMMITTED || !o->has_snapshot_id ||
+	    !metadata_left(t->meta, row->ref, o->snapshot_id, &since))
+		return o;
+	struct rpc_outcome *noted = arena_calloc(a, 1, sizeof *noted);
+	char text[192];
+	struct strv ref = strv_sub(row->ref, 0, row->ref.n < 100 ? row->ref.n : 100);
+	int n = snprintf(text, sizeof text, "not in the history of %.*s any more", STRV_ARG(ref));
+	if (since)
+		n = snprintf(text, sizeof text, "not in the history of main since %lld",
+			     (long long)since);
+	struct strv kept;
+	if (!noted || !arena_strv(a, (struct strv){text, (size_t)n}, &kept))
+		return o;
+	*noted = *o;
+	noted->note = kept;
+	return noted;
 }
 
 bool answer_decode(struct bytes outcome, struct arena *a, const struct rpc_outcome **ret_o)

@@ -282,10 +282,11 @@ bool finish_from_rows(struct core *c, struct request *r, const struct sql_item_r
 	if (repeated(c, r, row))
 		return true;
 	struct bytes outcome;
-	if (!answer_item(&r->arena, item, &outcome))
+	const struct rpc_outcome *o;
+	if (!answer_item(&r->arena, item, &outcome) || !answer_decode(outcome, &r->arena, &o))
 		request_status(c, r, ST_INTERNAL, "", "the stored outcome does not decode");
 	else if (r->kind == EV_STATUS)
-		finish_outcome(c, r, outcome);
+		request_rpc(c, r, answer_noted(&r->arena, table_find(c, row->table), row, o));
 	else
 		finish_final(c, r, outcome);
 	return true;

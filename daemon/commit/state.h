@@ -600,6 +600,10 @@ void answer_row(const struct txn_row *row, struct rpc_error *scratch, struct rpc
 /* The outcome of a final transaction as TXN_READ found it. */
 MUST_CHECK bool answer_item(struct arena *a, const struct sql_item_result *item,
 			    struct bytes *ret_outcome);
+/* The outcome as Status tells it: with a note when a move of the ref has taken the snapshot out of its
+ * history, as far as the table (may be NULL) is loaded. */
+const struct rpc_outcome *answer_noted(struct arena *a, const struct table *t,
+				       const struct txn_row *row, const struct rpc_outcome *o);
 MUST_CHECK bool answer_decode(struct bytes outcome, struct arena *a,
 			      const struct rpc_outcome **ret_o);
 

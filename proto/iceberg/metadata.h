@@ -82,6 +82,11 @@ const struct snapshot *metadata_snapshot_at(const struct metadata *m, size_t i);
 const struct snapshot *metadata_parent(const struct metadata *m, const struct snapshot *s);
 /* Whether `ancestor` is `of` or reachable from it through parents that the metadata still holds. */
 bool metadata_is_ancestor(const struct metadata *m, int64_t ancestor, int64_t of);
+/* Whether a snapshot that was once put on a branch has left its history, by a rollback or a
+ * replacement. Not when the branch's line ends at an expired parent: then nobody can tell. since: when main
+ * was moved, by the snapshot log, as far as it goes; 0 for other branches. */
+bool metadata_left(const struct metadata *m, struct strv branch, int64_t snapshot,
+		   int64_t *ret_since_ms);
 
 const struct snapshot_ref *metadata_ref_by_name(const struct metadata *m, struct strv name);
 const struct snapshot_ref *metadata_refs(const struct metadata *m, size_t *ret_n);

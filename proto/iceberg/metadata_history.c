@@ -53,6 +53,46 @@ bool metadata_is_ancestor(const struct metadata *m, int64_t ancestor, int64_t of
 	return false;
 }
 
+/* The oldest entry of the log since when main has been on the line of its head without a break. Heads of
+ * one line stand in the log in their order, so that one walk along the parents meets them all. */
+static int64_t line_since(const struct metadata *m, const struct snapshot *head)
+{
+	int64_t since = m->n_slog ? m->slog[m->n_slog - 1].timestamp_ms : 0;
+	const struct snapshot *at = head;
+	size_t steps = 0;
+	for (size_t i = m->n_slog; i-- > 0;) {
+		while (at && at->snapshot_id != m->slog[i].snapshot_id &&
+		       steps++ < m->snapshots.n)
+			at = metadata_parent(m, at);
+		if (!at || at->snapshot_id != m->slog[i].snapshot_id)
+			return since;
+		since = m->slog[i].timestamp_ms;
+	}
+	return since;
+}
+
+bool metadata_left(const struct metadata *m, struct strv branch, int64_t snapshot,
+		   int64_t *ret_since_ms)
+{
+	const struct snapshot_ref *r = metadata_ref_by_name(m, branch);
+	const struct snapshot *head = r ? metadata_snapshot(m, r->snapshot_id) : NULL;
+	if (r && !head)
+		return false;
+	const struct snapshot *at = head;
+	for (size_t steps = 0; at && steps <= m->snapshots.n; steps++) {
+		if (at->snapshot_id == snapshot || at->parent_id == snapshot)
+			return false;
+		const struct snapshot *parent = metadata_parent(m, at);
+		if (!parent && at->parent_id != SNAPSHOT_NONE)
+			return false;
+		at = parent;
+	}
+	if (at)
+		return false; /* a cycle of parents */
+	*ret_since_ms = head && strv_eq(branch, SNAPSHOT_REF_MAIN) ? line_since(m, head) : 0;
+	return true;
+}
+
 const struct snapshot_ref *metadata_ref_by_name(const struct metadata *m, struct strv name)
 {
 	size_t i = metadata_ref_index(m, name);

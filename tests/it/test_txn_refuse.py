@@ -299,7 +299,9 @@ def test_rolled_back(daemon, lab, restart):
         mid = c.commit_once(t.name, data_files=files)
         txn = c.table(t.name).begin(kind="DELETE", read_snapshot_id=mid.snapshot_id)
         txn.delete(path, [1])
+        assert c.status(mid.txn_id).note == ""
         t.update([{"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": o.snapshot_id}])
+        since = t.metadata()["snapshot-log"][-1]["timestamp-ms"]
         if restart:
             daemon.restart(kill=True)
         with refused("SNAPSHOT_NOT_ANCESTOR"):
@@ -309,6 +311,15 @@ def test_rolled_back(daemon, lab, restart):
         t.delete(path, [1], o.snapshot_id)
         with refused("SNAPSHOT_NOT_ANCESTOR", "FILE_GONE"):
             c.commit_once(t.name, kind="DELETE", deletes=[(files[0]["path"], [0])], read_snapshot_id=mid.snapshot_id)
+        # It did commit; its snapshot is no longer the table's.
+        got = c.status(mid.txn_id)
+        assert (got.state, got.note) == ("COMMITTED", "not in the history of main since %d" % since), got.raw
+        assert c.status(o.txn_id).note == ""
+        t.update([{"action": "set-snapshot-ref", "ref-name": "side", "type": "branch", "snapshot-id": o.snapshot_id}])
+        side = t.append(1, ref="side")[1]
+        assert c.status(side.txn_id).note == ""
+        t.update([{"action": "remove-snapshot-ref", "ref-name": "side"}])
+        assert c.status(side.txn_id).note == "not in the history of side any more"
 
 
 def test_tags_and_branches_that_go(lab):

@@ -254,10 +254,19 @@ START_TEST(lenient)
 		load_edited(BASE, "\"parent-snapshot-id\": 1", "\"parent-snapshot-id\": -1");
 	ck_assert_int_eq(metadata_snapshot(m, 2)->parent_id, SNAPSHOT_NONE);
 	ck_assert(!metadata_is_ancestor(m, 1, 4));
+	int64_t since;
+	ck_assert(metadata_left(m, SNAPSHOT_REF_MAIN, 1, &since));
+	metadata_unref(m);
+	m = load_edited(BASE, "\"owner\"", "\"owner\"");
+	ck_assert(!metadata_left(m, SNAPSHOT_REF_MAIN, 1, &since));
+	ck_assert(!metadata_left(m, SNAPSHOT_REF_MAIN, 4, &since));
+	ck_assert(metadata_left(m, STRV("none"), 4, &since) && since == 0);
+	ck_assert(metadata_left(m, STRV("b"), 4, &since) && since == 0);
 	metadata_unref(m);
 	/* A ring of parents ends the walk. */
 	m = load_edited(BASE, "\"parent-snapshot-id\": 1", "\"parent-snapshot-id\": 4");
 	ck_assert(!metadata_is_ancestor(m, 1, 4));
+	ck_assert(!metadata_left(m, SNAPSHOT_REF_MAIN, 1, &since));
 	metadata_unref(m);
 	m = load_edited(BASE, "\"main\"", "\"other\"");
 	ck_assert_int_eq(metadata_ref_by_name(m, SNAPSHOT_REF_MAIN)->snapshot_id, 4);
