@@ -236,6 +236,9 @@ def run(suite, parts, rpc):
     if "between" in parts:
         import between_suite
         between_suite.run(suite, rpc)
+    if "types" in parts:
+        import types_suite
+        types_suite.run(suite, rpc)
     if "mixed" in parts:
         import mixed_suite
         mixed_suite.run(suite, rpc)
@@ -256,7 +259,7 @@ def main():
     p = argparse.ArgumentParser()
     p.add_argument("--uri")
     p.add_argument("--rpc")
-    p.add_argument("--parts", default="catalog,frazil,matrix,messages,between,clock,mixed")
+    p.add_argument("--parts", default="catalog,frazil,matrix,messages,between,clock,types,mixed")
     p.add_argument("--engines", default=",".join(ENGINES))
     p.add_argument("--no-audit", action="store_true")
     p.add_argument("--only", help="writers of the frazil part whose name holds this text")

@@ -5,13 +5,11 @@ result prunes a file that a filter must find, so each value is looked for by fil
 """
 
 import datetime
-import decimal
 import math
 import os
 import struct
 import uuid
 
-import pyarrow as pa
 import pytest
 from pyiceberg import expressions as ex
 from pyiceberg.catalog.rest import RestCatalog
@@ -22,51 +20,9 @@ from pyiceberg.types import DoubleType, FloatType
 import frazil
 from frazil import parquet
 from support import audit
+from support.edges import CASES, V3, make, rows_of, short, us, version_of
 from support.foreign import read_avro
 from support.lab import Lab, Peer, begin, fragment, ids
-
-D = decimal.Decimal
-UTC = datetime.timezone.utc
-
-
-def us(*when):
-    return datetime.datetime(*when)
-
-
-def utc(*when):
-    return datetime.datetime(*when, tzinfo=UTC)
-
-
-TEXTS = ["", "a", "aaaaaaaaaaaaaaaaaaaaaa", "zzzzzzzzzzzzzzzzzzzzzz", "naïve", "日本語テキスト", "😀😁😂😃", "\U0010ffff" * 20,
-         "b" * 15 + "\U0010ffffx", "null", "a/b=c %"]
-CALENDAR = ["year", "month", "day"]
-# type, transforms, values (whole numbers for nanoseconds)
-CASES = {
-    "boolean": ([], [False, True]),
-    "int": (["bucket[5]", "truncate[10]"], [0, 1, -1, 34, 2**31 - 1, -2**31 + 10]),
-    "long": (["bucket[5]", "truncate[10]"], [0, 1, -1, 1 << 40, 2**63 - 1, -2**63 + 10]),
-    "float": ([], [0.0, -0.0, 1.5, -1.5, math.inf, -math.inf, math.nan]),
-    "double": ([], [0.0, -0.0, 1.5, -1e300, 5e-324, math.inf, -math.inf, math.nan]),
-    "decimal(9, 2)": (["bucket[5]", "truncate[50]"], [D("0.00"), D("14.20"), D("-1.28"), D("1.28"), D("-327.68"), D("-0.01"),
-                                                      D("9999999.99"), D("-9999999.00")]),
-    "decimal(38, 10)": (["bucket[5]", "truncate[50]"], [D("0E-10"), D("9999999999999999999999999999.9999999999"),
-                                                        D("-9999999999999999999999999999.9999999900")]),
-    "date": (["bucket[5]", *CALENDAR], [datetime.date(1970, 1, 1), datetime.date(1969, 12, 31), datetime.date(2024, 2, 29),
-                                        datetime.date(1, 1, 1), datetime.date(9999, 12, 31)]),
-    "time": (["bucket[5]"], [datetime.time(0), datetime.time(23, 59, 59, 999999), datetime.time(22, 31, 8)]),
-    "timestamp": (["bucket[5]", *CALENDAR, "hour"], [us(1970, 1, 1), us(1969, 12, 31, 23, 59, 59, 999999), us(2017, 11, 16, 22, 31, 8, 5),
-                                                     us(1, 1, 1), us(9999, 12, 31, 23, 59, 59, 999999)]),
-    "timestamptz": (["bucket[5]", *CALENDAR, "hour"], [utc(1970, 1, 1), utc(1969, 12, 31, 22, 59, 59, 999999), utc(2017, 11, 16, 22)]),
-    "timestamp_ns": (["bucket[5]", *CALENDAR, "hour"], [0, -1, -1001, 1510871468000001001, 2**63 - 1, -2**63 + 1]),
-    "timestamptz_ns": (["bucket[5]", *CALENDAR, "hour"], [0, -1, 1510871468123456789]),
-    "string": (["bucket[5]", "truncate[3]"], TEXTS),
-    "uuid": (["bucket[5]"], [uuid.UUID(int=0), uuid.UUID(int=2**128 - 1), uuid.UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7"),
-                             uuid.UUID("179c3e09-677c-4bbd-a479-3f349cb785e7")]),
-    "fixed[3]": (["bucket[5]"], [b"\0\0\0", b"\xff\xff\xff", b"\x01\x02\x03"]),
-    "binary": (["bucket[5]", "truncate[3]"], [b"", b"\0", b"\xff" * 20, b"\x01" * 20, b"\x7f\x80"]),
-}
-V3 = ("timestamp_ns", "timestamptz_ns")
-
 
 @pytest.fixture(scope="module")
 def lab(daemon):
@@ -76,33 +32,6 @@ def lab(daemon):
 @pytest.fixture(scope="module")
 def catalog(daemon):
     return RestCatalog("frazil", uri=daemon.uri)
-
-
-def arrow_type(kind):
-    from frazil.schema import Type
-    return Type(kind).arrow()
-
-
-def column(kind, values):
-    target = arrow_type(kind)
-    if kind == "uuid":
-        values = [None if v is None else v.bytes for v in values]
-    if kind in V3:
-        return pa.array(values, pa.int64()).cast(target)
-    return pa.array(values, target)
-
-
-def make(lab, name, kind, transforms, version):
-    """A table of columns k and v; v is partitioned by every transform, void and identity among them."""
-    fields = [{"source-id": 2, "field-id": 1000 + i, "name": "v_%d" % i, "transform": t}
-              for i, t in enumerate(["identity", "void", *transforms])]
-    target = "/v1/namespaces/%s/tables" % lab.space
-    lab.rest.want(200, "POST", target, {
-        "name": name, "properties": {"format-version": str(version)},
-        "schema": {"type": "struct", "fields": [{"id": 1, "name": "k", "required": True, "type": "long"},
-                                                {"id": 2, "name": "v", "required": False, "type": kind}]},
-        "partition-spec": {"fields": fields}})
-    return "%s.%s" % (lab.space, name), [f["transform"] for f in fields]
 
 
 def ticks(kind, value):
@@ -116,10 +45,6 @@ def ticks(kind, value):
     if kind.startswith("timestamp"):
         return (value.replace(tzinfo=None) - us(1970, 1, 1)) // datetime.timedelta(microseconds=1)
     return value
-
-
-def short(kind):
-    return kind.replace("(", "_").replace(", ", "_").strip(")]").replace("[", "_")
 
 
 def data_manifests(table):
@@ -213,11 +138,8 @@ def filters(kind, value):
 
 @pytest.mark.parametrize("kind", list(CASES))
 def test_transforms(daemon, lab, catalog, kind):
-    transforms, values = CASES[kind]
-    values = [None, *values]
-    version = 3 if kind in V3 else 2
-    name, all_transforms = make(lab, short(kind), kind, transforms, version)
-    rows = pa.table({"k": pa.array(range(len(values)), pa.int64()), "v": column(kind, values)})
+    name, all_transforms = make(lab.rest, lab.space, short(kind), kind)
+    values, rows = rows_of(kind)
     with lab.client() as c:
         table = c.table(name)
         info = table.info()
@@ -252,7 +174,7 @@ def test_transforms(daemon, lab, catalog, kind):
         check_avro_type(kind, fields[0]["type"])
         check_summaries(kinds, row, [want[k] for k, path in rows_at.items()
                                      if path in {e["data_file"]["file_path"] for e in entries}])
-    if version == 3:  # PyIceberg does not read manifests with nanoseconds in the tuple
+    if version_of(kind) == 3:  # PyIceberg does not read manifests with nanoseconds in the tuple
         return
     planned = {task.file.file_path for task in t.scan().plan_files()}
     for k, v in enumerate(values):
