@@ -288,6 +288,9 @@ def main():
         if "kit" in a.parts.split(","):
             import kit_suite
             status |= kit_suite.run(postgres, folder, "kit-full" in a.parts.split(",")) != 0
+        if "contract" in a.parts.split(","):
+            import contract_suite
+            status |= contract_suite.run(postgres, folder)
         return status
     finally:
         postgres.remove()
