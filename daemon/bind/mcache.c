@@ -2,6 +2,7 @@
 
 #include "daemon/commit/decode.h"
 #include "proto/base/digest.h"
+#include "proto/base/gzip.h"
 #include "proto/iceberg/metadata.h"
 #include "proto/rest/rb_table.h"
 #include "store/obj/obj.h"
@@ -26,7 +27,7 @@ struct mcache_entry {
 	struct list by_location, by_table, lru; /* on no list: not in the cache any more */
 	struct list waiters;
 	struct metadata *m;
-	struct bytes body[2]; /* owned; p NULL until built */
+	struct bytes body[MCACHE_REFS_GZIP]; /* owned; p NULL until built */
 	size_t cost;	      /* as counted in the cache */
 	int64_t looked_us;    /* when the file was last seen to be there */
 
@@ -116,7 +117,8 @@ void mcache_etag(struct strv location, enum mcache_rep rep, char out[MCACHE_ETAG
 {
 	static const char digits[] = "0123456789abcdef";
 	struct digest_ctx ctx;
-	const uint8_t kind = rep == MCACHE_REFS ? 1 : 0;
+	const uint8_t kind = (uint8_t)(rep - MCACHE_ALL);
+	ASSERT(rep != MCACHE_METADATA);
 	digest_init(&ctx);
 	digest_add(&ctx, (struct bytes){&kind, 1});
 	digest_add(&ctx, strv_bytes(location));
@@ -163,7 +165,9 @@ static void evict(struct mcache *c)
 /* After the entry has grown. */
 static void recount(struct mcache_entry *e)
 {
-	size_t cost = sizeof *e + e->location.n + e->body[0].n + e->body[1].n;
+	size_t cost = sizeof *e + e->location.n;
+	for (size_t i = 0; i < ARRAY_SIZE(e->body); i++)
+		cost += e->body[i].n;
 	if (e->m)
 		cost += metadata_json_size(e->m);
 	if (linked(e)) {
@@ -352,18 +356,27 @@ static void start_look(struct mcache_entry *e)
 static void build_body(struct loop_job *job)
 {
 	struct mcache_entry *e = CONTAINER_OF(job, struct mcache_entry, job);
-	rb_table_load_write(&e->out, e->location, e->m, e->building == MCACHE_REFS);
+	bool refs = e->building == MCACHE_REFS || e->building == MCACHE_REFS_GZIP;
+	struct buf plain;
+	if (e->building < MCACHE_ALL_GZIP) {
+		rb_table_load_write(&e->out, e->location, e->m, refs);
+		return;
+	}
+	buf_init(&plain, e->out.max);
+	rb_table_load_write(&plain, e->location, e->m, refs);
+	if (!buf_ok(&plain) || gzip_write(buf_bytes(&plain), &e->out, NULL) != ST_OK)
+		buf_clear(&e->out); /* an empty answer is none */
+	buf_fini(&plain);
 }
 
 static void built(struct loop_job *job)
 {
 	struct mcache_entry *e = CONTAINER_OF(job, struct mcache_entry, job);
 	size_t n = 0;
-	bool ok = buf_ok(&e->out);
 	uint8_t *p = buf_take(&e->out, &n);
 	buf_fini(&e->out);
 	e->busy = IDLE;
-	if (ok) {
+	if (p) {
 		e->body[e->building - 1] = (struct bytes){p, n};
 		recount(e);
 	} else {

@@ -13,8 +13,14 @@ struct metadata;
 struct obj_store;
 
 /* What a waiter needs ready: the metadata alone, or an answer with all snapshots, or one with only
- * those that a ref names. */
-enum mcache_rep { MCACHE_METADATA, MCACHE_ALL, MCACHE_REFS };
+ * those that a ref names; each of the two gzipped as well. */
+enum mcache_rep {
+	MCACHE_METADATA,
+	MCACHE_ALL,
+	MCACHE_REFS,
+	MCACHE_ALL_GZIP,
+	MCACHE_REFS_GZIP,
+};
 
 struct mcache_wait {
 	struct list node;

@@ -18,6 +18,44 @@ void route_set(struct route_table *t, enum route route, route_fn fn)
 	t->fn[route] = fn;
 }
 
+static struct strv trim(struct strv s)
+{
+	while (s.n && (s.p[0] == ' ' || s.p[0] == '\t'))
+		s = strv_sub(s, 1, s.n);
+	while (s.n && (s.p[s.n - 1] == ' ' || s.p[s.n - 1] == '\t'))
+		s.n--;
+	return s;
+}
+
+/* "q=0", "q=0.", "q=0.000": not this one. */
+static bool is_refused(struct strv parameter)
+{
+	if (parameter.n < 3 || (parameter.p[0] | 0x20) != 'q' || parameter.p[1] != '=')
+		return false;
+	for (size_t i = 2; i < parameter.n; i++)
+		if (parameter.p[i] != '0' && parameter.p[i] != '.')
+			return false;
+	return true;
+}
+
+bool call_accepts_gzip(const struct call *call)
+{
+	struct strv list = call->accept_encoding;
+	bool any = false;
+	while (list.n) {
+		struct strv one = strv_sub(list, 0, strv_find(list, ','));
+		list = strv_sub(list, one.n < list.n ? one.n + 1 : one.n, list.n);
+		size_t n = strv_find(one, ';');
+		struct strv name = trim(strv_sub(one, 0, n));
+		bool refused = n < one.n && is_refused(trim(strv_sub(one, n + 1, one.n)));
+		if (strv_ieq(name, STRV("gzip")) || strv_ieq(name, STRV("x-gzip")))
+			return !refused;
+		if (strv_eq(name, STRV("*")))
+			any = !refused;
+	}
+	return any;
+}
+
 void call_header(struct call *call, const char *name, struct strv value)
 {
 	ASSERT(call->n_headers < CALL_HEADERS_MAX);

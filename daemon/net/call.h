@@ -35,7 +35,7 @@ struct call {
 	struct route_hit hit; /* route, prefix, params, args */
 	struct bytes body;
 	/* Absent: p NULL. */
-	struct strv if_none_match, idempotency_key, access_delegation, content_type;
+	struct strv if_none_match, idempotency_key, access_delegation, content_type, accept_encoding;
 	struct strv principal;
 	int64_t started_mono_us, deadline_mono_us;
 	void *user; /* the handler's */
@@ -51,6 +51,8 @@ struct call {
 	} headers[CALL_HEADERS_MAX];
 };
 
+/* Whether an answer may come gzipped (RFC 9110, "Accept-Encoding"). */
+bool call_accepts_gzip(const struct call *call);
 /* Adds a header to the coming reply: static name; the value is copied and must hold no control
  * characters (ours, never input). */
 void call_header(struct call *call, const char *name, struct strv value);

@@ -122,6 +122,7 @@ static void op_serve(void *ctx, struct http_req *r)
 	    !copy_header(call, "If-None-Match", &call->if_none_match) ||
 	    !copy_header(call, "Idempotency-Key", &call->idempotency_key) ||
 	    !copy_header(call, "X-Iceberg-Access-Delegation", &call->access_delegation) ||
+	    !copy_header(call, "Accept-Encoding", &call->accept_encoding) ||
 	    !copy_header(call, "Content-Type", &call->content_type)) {
 		err_set(&err, ST_LIMIT, "", "the request is too large");
 		call_reply_err(call, &err);

@@ -16,6 +16,8 @@
 #define PAGE_MAX 10000
 /* Bytes of one name in the path of a table: names are for people, the uuid makes it unique. */
 #define SEGMENT_MAX 64
+/* Metadata from which on the answer to a commit is compressed for who accepts it. */
+#define GZIP_MIN_BYTES ((size_t)64 << 10)
 
 struct rest {
 	struct app *app;
@@ -280,6 +282,9 @@ void h_reply_entry(struct call *own_call, struct mcache_entry *own_entry, enum m
 	char etag[MCACHE_ETAG_LEN + 1];
 	mcache_etag(mcache_location(own_entry), rep, etag);
 	call_header(own_call, "ETag", strv_of(etag));
+	call_header(own_call, "Vary", STRV("Accept-Encoding"));
+	if (rep >= MCACHE_ALL_GZIP)
+		call_header(own_call, "Content-Encoding", STRV("gzip"));
 	call_reply_shared(own_call, 200, mcache_body(own_entry, rep), release_entry, own_entry);
 }
 
@@ -294,7 +299,7 @@ static void made_ready(struct mcache_wait *w, struct mcache_entry *own_entry, co
 	struct made *made = CONTAINER_OF(w, struct made, wait);
 	struct err e;
 	if (own_entry) {
-		h_reply_entry(made->call, own_entry, MCACHE_ALL);
+		h_reply_entry(made->call, own_entry, w->rep);
 		return;
 	}
 	/* It is committed all the same: never an error that lets the client delete its files. */
@@ -314,7 +319,10 @@ void h_reply_table(struct call *own_call, struct strv location, struct metadata 
 		return;
 	}
 	made->call = call;
-	made->wait.rep = MCACHE_ALL;
+	/* A small answer costs less than its compression. */
+	made->wait.rep = call_accepts_gzip(call) && metadata_json_size(m) > GZIP_MIN_BYTES
+				 ? MCACHE_ALL_GZIP
+				 : MCACHE_ALL;
 	made->wait.done = made_ready;
 	mcache_put(h_cache(call->app), location, m);
 	mcache_load(h_cache(call->app), location, &made->wait);

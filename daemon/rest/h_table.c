@@ -121,29 +121,38 @@ static bool matches(struct strv header, struct strv etag)
 
 static enum mcache_rep rep_of(const struct table_work *w)
 {
+	if (call_accepts_gzip(w->call))
+		return w->flag ? MCACHE_REFS_GZIP : MCACHE_ALL_GZIP;
 	return w->flag ? MCACHE_REFS : MCACHE_ALL;
 }
 
-static bool is_known(const struct table_work *w)
+/* Whether the client holds this version, packed or not: its tag. */
+static bool is_known(const struct table_work *w, char etag[MCACHE_ETAG_LEN + 1])
 {
-	char etag[MCACHE_ETAG_LEN + 1];
+	const enum mcache_rep packed = w->flag ? MCACHE_REFS_GZIP : MCACHE_ALL_GZIP;
+	if (!w->call->if_none_match.n)
+		return false;
 	mcache_etag(w->location, rep_of(w), etag);
-	return w->call->if_none_match.n && matches(w->call->if_none_match, strv_of(etag));
+	if (matches(w->call->if_none_match, strv_of(etag)))
+		return true;
+	mcache_etag(w->location,
+		    rep_of(w) != packed ? packed : w->flag ? MCACHE_REFS : MCACHE_ALL, etag);
+	return matches(w->call->if_none_match, strv_of(etag));
 }
 
 static void load_ready(struct mcache_wait *wait, struct mcache_entry *own_entry,
 		       const struct err *err)
 {
 	struct table_work *w = CONTAINER_OF(wait, struct table_work, wait);
+	char etag[MCACHE_ETAG_LEN + 1];
 	if (!own_entry && err->st == ST_NOT_FOUND) {
 		h_refuse_gone(w->call, w->location);
 	} else if (!own_entry) {
 		fail(w, err);
-	} else if (is_known(w)) {
-		char etag[MCACHE_ETAG_LEN + 1];
-		mcache_etag(w->location, rep_of(w), etag);
+	} else if (is_known(w, etag)) {
 		mcache_unref(own_entry);
 		call_header(w->call, "ETag", strv_of(etag));
+		call_header(w->call, "Vary", STRV("Accept-Encoding"));
 		call_reply_status(w->call, 304);
 	} else {
 		h_reply_entry(w->call, own_entry, rep_of(w));
@@ -154,6 +163,7 @@ static void load_resolved(void *ctx, const struct pg_tabular_result *res)
 {
 	struct table_work *w = ctx;
 	struct err err;
+	char etag[MCACHE_ETAG_LEN + 1];
 	if (!is_table(w, res))
 		return;
 	if (!arena_strv(&w->call->arena, res->row.metadata_location, &w->location)) {
@@ -162,7 +172,7 @@ static void load_resolved(void *ctx, const struct pg_tabular_result *res)
 		return;
 	}
 	/* A 304 needs no body, but the file must be there for it too. */
-	w->wait.rep = is_known(w) ? MCACHE_METADATA : rep_of(w);
+	w->wait.rep = is_known(w, etag) ? MCACHE_METADATA : rep_of(w);
 	w->wait.done = load_ready;
 	mcache_load(h_cache(w->call->app), w->location, &w->wait);
 }

@@ -1,6 +1,7 @@
 """Tables over REST as raw requests: every route, every refusal, what a client's cache relies on."""
 
 import concurrent.futures
+import gzip
 import json
 import os
 import time
@@ -208,6 +209,38 @@ def test_entity_tags(rest, ns):
     assert now.status == 200 and now.headers["ETag"] == changed.headers["ETag"]
     assert now.json["metadata"]["properties"]["a"] == "b"
     error(rest.get(url + "?snapshots=some"), 400, "BadRequestException", "snapshots")
+
+
+@pytest.mark.parametrize("accept,packed", [
+    ("gzip", True), ("deflate, GZIP;q=0.5", True), ("*", True), ("x-gzip, br", True), ("gzip;q=0, *", False), ("gzip; q=0.000", False),
+    ("identity", False), ("br, *;q=0", False), ("", False)])
+def test_packed_answers(daemon, rest, ns, accept, packed):
+    """gzip for who accepts it, with a tag of its own; either tag of a version is known, none of another."""
+    if rest.head(ns + "/tables/packed").status == 404:
+        create(rest, ns, "packed", properties={"long": "x" * 5000})
+    url = ns + "/tables/packed"
+    plain = rest.get(url)
+    raw = daemon.rest.raw("GET", url, headers={"Accept-Encoding": accept} if accept else {})
+    assert raw.status == 200 and raw.headers["Vary"] == "Accept-Encoding"
+    assert raw.headers.get("Content-Encoding") == ("gzip" if packed else None)
+    assert (gzip.decompress(raw.body) if packed else raw.body) == plain.body
+    assert (raw.headers["ETag"] != plain.headers["ETag"]) == packed
+    refs = daemon.rest.raw("GET", url + "?snapshots=refs", headers={"Accept-Encoding": accept})
+    tags = {plain.headers["ETag"], raw.headers["ETag"]}
+    assert refs.headers["ETag"] not in tags
+    for tag in tags:
+        same = daemon.rest.raw("GET", url, headers={"Accept-Encoding": accept, "If-None-Match": tag})
+        assert same.status == 304 and same.headers["ETag"] == tag and same.body == b""
+    assert daemon.rest.raw("GET", url, headers={"Accept-Encoding": accept, "If-None-Match": refs.headers["ETag"]}).status == 200
+
+
+def test_packed_commits(daemon, rest, ns):
+    """The answer to a commit is packed when it is long."""
+    create(rest, ns, "longer", properties={"long%d" % i: "x" * 900 for i in range(100)})
+    body = json.dumps({"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "b"}}]}).encode()
+    got = daemon.rest.raw("POST", ns + "/tables/longer", body, {"Accept-Encoding": "gzip", "Content-Type": "application/json"})
+    assert got.status == 200 and got.headers["Content-Encoding"] == "gzip" and len(got.body) < 20000
+    assert json.loads(gzip.decompress(got.body)) == rest.get(ns + "/tables/longer").json
 
 
 def test_cache_counts(daemon, rest, ns):

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include "proto/base/gzip.h"
 #include "proto/base/json.h"
 #include "proto/iceberg/metadata.h"
 #include "proto/iceberg/schema.h"
@@ -181,6 +182,18 @@ START_TEST(read_once)
 	let_go(&a);
 	let_go(&b);
 	let_go(&c);
+	/* The same, packed by another hand's standard. */
+	load(&a, "file:///w/1.json", MCACHE_ALL_GZIP);
+	if (asked)
+		answer(ST_OK);
+	ck_assert(a.calls == 1 && a.entry);
+	struct buf packed;
+	struct err err = {0};
+	buf_init(&packed, 1 << 20);
+	UNIT_OK(gzip_read(mcache_body(a.entry, MCACHE_ALL_GZIP), &packed, &err), &err);
+	ck_assert(bytes_eq(buf_bytes(&packed), mcache_body(a.entry, MCACHE_ALL)));
+	buf_fini(&packed);
+	let_go(&a);
 	pass_ms(3);
 	load(&a, "file:///w/1.json", MCACHE_ALL);
 	load(&b, "file:///w/1.json", MCACHE_ALL);
@@ -356,6 +369,10 @@ START_TEST(tags)
 	ck_assert_str_eq(all, "\"7bf61151001dab1e81d4af0ec24c7c34\"");
 	ck_assert_str_ne(all, refs);
 	ck_assert_str_ne(all, other);
+	/* A representation has a tag of its own. */
+	mcache_etag(STRV("file:///w/1.json"), MCACHE_ALL_GZIP, other);
+	ck_assert_str_ne(all, other);
+	ck_assert_str_ne(refs, other);
 }
 END_TEST
 
