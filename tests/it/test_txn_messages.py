@@ -8,7 +8,7 @@ import pyroaring
 import pytest
 from pyiceberg.catalog.rest import RestCatalog
 
-from frazil import dv, txn
+from frazil import dv, parquet, txn
 from support import messages
 from support.foreign import Writer, local, read_avro
 from support.lab import Lab, Peer, begin, ids, plain, ref_of, refused
@@ -311,3 +311,31 @@ def test_once_again_without_its_file(lab, daemon):
     body["begin"]["txn_id"] = txn.uuid7()
     with refused("FILE_MISSING"):
         Peer(daemon).call("commit_once", body)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_position_deletes(lab, catalog, dialect):
+    """Files of position deletes on format version 2; on version 3 they are refused like any other."""
+    t = lab.table("posdel_" + dialect.lower(), version=2)
+    path, _ = t.append(10)
+    other, o = t.append(4)
+    both = parquet.write_deletes({path: [1], other: [2]}, t.info)
+    one = parquet.write_deletes({path: [5, 6]}, t.info)
+    texts = [messages.deletes(dialect, d, t.metadata()) for d in (one, both)]
+    stage(lab, t, dialect, texts[:1], "DELETE", o.snapshot_id)
+    t.deleted(path, [5, 6])
+    with refused("WRITE_WRITE"):  # names no data file, so that any delete of the partition meets it
+        stage(lab, t, dialect, texts[1:] + [messages.data(dialect, t.files(1)[0], t.metadata())], "ROW_DELTA", o.snapshot_id)
+    stage(lab, t, dialect, texts[1:], "DELETE", t.head())
+    t.deleted(path, [1])
+    t.deleted(other, [2])
+    assert theirs(catalog, t) == t.ids()
+    with refused("BAD_REQUEST"):
+        stage(lab, t, dialect, [messages.deletes(dialect, {**one, "record_count": 0}, t.metadata())], "DELETE", t.head())
+    with refused("UNSUPPORTED"):
+        stage(lab, t, "TRINO", [messages.vector(path, dv.encode([0]), 1)], "DELETE", t.head())
+    v3 = lab.table("posdel_v3_" + dialect.lower())
+    path, o = v3.append(3)
+    late = parquet.write_deletes({path: [1]}, v3.info if "format_version" not in v3.info else {**v3.info, "format_version": 2})
+    with refused("UNSUPPORTED"):
+        stage(lab, v3, dialect, [messages.deletes(dialect, late, v3.metadata())], "DELETE", o.snapshot_id)

@@ -66,6 +66,16 @@ def data(dialect, record, metadata, values=(), **more):
     return json.dumps({**m, **more})
 
 
+def deletes(dialect, record, metadata, values=(), **more):
+    """The report of a file of position deletes, from a DeleteFile record; its data file when it names one alone."""
+    d = {**record, "nan_counts": [], "split_offsets": []}
+    target = record["data_files"][0] if len(record["data_files"]) == 1 else None
+    if dialect == "ICEBERG":
+        return data(dialect, d, metadata, values, **{"content": "position-deletes", "referenced-data-file": target,
+                                                     **more})
+    return data(dialect, d, metadata, values, content="POSITION_DELETES", referencedDataFile=target, **more)
+
+
 def vector(data_file, blob, count, spec=None, **more):
     """Trino's report of what it deleted from a data file: the vector itself."""
     return json.dumps({
