@@ -1,8 +1,10 @@
 /* Task messages in the shape in which the engines' sources write them. */
 #include "daemon/commit/message.h"
 
+#include "daemon/commit/check.h"
 #include "daemon/commit/expand.h"
 #include "tests/unit/core_table.h"
+#include "tests/unit/golden_values.h"
 
 /* Column 1 id, 2 p, then one of each type that partitions; spec 2 takes them all, spec 3 a bucket,
  * day, year and void, spec 4 only void. */
@@ -582,6 +584,59 @@ START_TEST(iceberg)
 }
 END_TEST
 
+/* A table whose spec 1 is identity of one column of this type. */
+static void table_of(const char *type)
+{
+	char to[200];
+	ct_close(t);
+	ct_open(t, 3, "");
+	snprintf(to, sizeof to, "\"name\":\"p\",\"required\":false,\"type\":\"%s\"", type);
+	ct_edit(t, "\"name\":\"p\",\"required\":false,\"type\":\"int\"", to);
+}
+
+static void gives(const char *hex)
+{
+	struct content_file f;
+	UNIT_OK(check_data_file(t->meta, &got.file, &t->arena, &f, &err), &err);
+	ck_assert_uint_eq(f.partition.n, 1);
+	bytes_are(f.partition.v[0].b, hex);
+}
+
+/* What the reference implementation and the JSON generator of Presto and Trino write for the edge
+ * values of every type. */
+START_TEST(java)
+{
+	struct jdoc *d = golden_load("tests/golden/messages_java.json");
+	const struct jval *rows = jval_get(jdoc_root(d), "rows");
+	size_t n_iceberg = 0, n_engine = 0;
+	for (size_t i = 0; i < jval_count(rows); i++) {
+		const struct jval *row = jval_at(rows, i);
+		struct strv type = golden_str(row, "type"), hex = golden_str(row, "bytes"), text;
+		char z[100], want[200];
+		ck_assert(strv_cstr(type, z, sizeof z) && strv_cstr(hex, want, sizeof want));
+		table_of(z);
+		if (jval_as_str(jval_get(row, "iceberg"), &text)) {
+			struct rpc_task_message in = {RPC_DIALECT_ICEBERG, strv_bytes(text)};
+			UNIT_OK(message_read(t->meta, &in, &t->arena, &got, &err), &err);
+			gives(want);
+			n_iceberg++;
+		}
+		if (!jval_as_str(jval_get(row, "engine"), &text))
+			continue;
+		struct strv copy;
+		ck_assert(arena_strv(&t->arena, text, &copy));
+		takes(RPC_DIALECT_TRINO, with_tuple(spec_text(1), copy.p));
+		gives(want);
+		takes(RPC_DIALECT_PRESTO, with_tuple("1", copy.p));
+		gives(want);
+		n_engine++;
+	}
+	ck_assert_uint_gt(n_iceberg, 70);
+	ck_assert_uint_gt(n_engine, 70);
+	jdoc_free(d);
+}
+END_TEST
+
 START_TEST(refusals)
 {
 	static const struct {
@@ -760,6 +815,7 @@ static Suite *suite(void)
 	tcase_add_test(c, presto);
 	tcase_add_test(c, trino);
 	tcase_add_test(c, iceberg);
+	tcase_add_test(c, java);
 	tcase_add_test(c, refusals);
 	tcase_add_test(c, older_schema);
 	tcase_add_test(c, arena_full);
