@@ -2,7 +2,7 @@
 _frazilctl()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} word command=
-	local commands="status check txn txns tables table batches findings halt resume version"
+	local commands="status check txn txns tables table batch batches findings halt resume version"
 	for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
 		case " $commands " in *" $word "*) command=$word ;; esac
 	done
@@ -14,7 +14,7 @@ _frazilctl()
 		COMPREPLY=($(compgen -W "--admin --rpc --timeout --json --halted --cause --limit --help" -- "$cur"))
 	elif [[ -z $command ]]; then
 		COMPREPLY=($(compgen -W "$commands" -- "$cur"))
-	elif [[ " check table txns batches findings halt resume " == *" $command "* ]]; then
+	elif [[ " check table txns batch batches findings halt resume " == *" $command "* ]]; then
 		# Names of the tables that the daemon holds; silence when it does not answer.
 		local names
 		names=$(frazilctl --timeout 1000 tables 2>/dev/null | awk '{print $2}')

@@ -22,7 +22,8 @@ static const char usage_text[] =
 	"those\n"
 	"  table TABLE     one of them, by UUID, name or the end of its name\n"
 	"  txns [TABLE]    transactions that are not final, the oldest first\n"
-	"  batches [TABLE] batches under way; with TABLE also what was decided, newest first\n"
+	"  batch [TABLE]   batches under way; with TABLE also what was decided, newest first;\n"
+	"                  also spelt batches\n"
 	"  findings [TABLE]\n"
 	"                  what snapshots of REST clients contradict, newest first\n"
 	"  halt TABLE      publish nothing for a table until its resume; --cause: why\n"
@@ -62,6 +63,7 @@ static int run(const struct ctl *c, const char *command, const char *arg)
 		{"txns", NULL, ctl_cmd_txns, true},
 		{"table", NULL, ctl_cmd_table, false},
 		{"batches", NULL, ctl_cmd_batches, true},
+		{"batch", NULL, ctl_cmd_batches, true},
 		{"findings", NULL, ctl_cmd_findings, true},
 		{"halt", NULL, ctl_cmd_halt, false},
 		{"resume", NULL, ctl_cmd_resume, false},

@@ -1,6 +1,7 @@
 /* The sink of the worker protocol: names are resolved, then the core decides. */
 #include "daemon/bind/bind_rpc.h"
 
+#include "daemon/admin/ad_metrics.h"
 #include "daemon/bind/bind.h"
 #include "daemon/rpc/rpc_part.h"
 #include "store/pg/pg_tabular.h"
@@ -15,10 +16,34 @@ struct job {
 	struct event ev;
 };
 
+static enum metric metric_of(const struct rpc_message *m)
+{
+	switch (m->type) {
+	case RPC_MSG_BEGIN:
+		return METRIC_rpc_begin;
+	case RPC_MSG_STAGE:
+		return METRIC_rpc_stage;
+	case RPC_MSG_SEAL:
+		return METRIC_rpc_seal;
+	case RPC_MSG_COMMIT:
+		return METRIC_rpc_commit;
+	case RPC_MSG_COMMIT_ONCE:
+		return METRIC_rpc_commit_once;
+	case RPC_MSG_ABORT:
+		return METRIC_rpc_abort;
+	case RPC_MSG_HEARTBEAT:
+		return METRIC_rpc_heartbeat;
+	default:
+		return METRIC_rpc_status;
+	}
+}
+
 static void replied(void *ctx, const struct reply *reply)
 {
 	struct job *j = ctx;
 	struct rpc_request *r = j->r;
+	ad_metrics_observe_us(metric_of(r->message),
+			      loop_mono_us(&j->app->loop) - r->started_mono_us);
 	base_free(j);
 	if (reply->kind == REPLY_RPC && reply->msg)
 		rpc_reply(r, reply->msg);

@@ -43,7 +43,7 @@ def test_ready(daemon, lab):
 
 def test_not_ready_while_draining(make_daemon):
     """A commit is being written: the daemon lives, is not ready, and ends when it is done."""
-    d = make_daemon(settings={"fs.put-delay-ms": 500})
+    d = make_daemon(settings={"fs.put-delay-ms": 1000})
     t = Lab(d, "drain").table("t")
     peer = Peer(d)
     frag = fragment("f", t.files(1))
@@ -125,6 +125,7 @@ def promtool():
 def test_metrics(daemon, lab, promtool):
     """promtool finds nothing, and finds what is planted; counters and histograms are what their names say."""
     lab.table("counted").append(2)
+    assert re.search(r'^frazil_rpc_seconds_count{message="commit_once"} [1-9]', daemon.admin.get("/metrics").body.decode(), re.M)
     got = daemon.admin.want(200, "GET", "/metrics")
     text = got.body.decode()
     assert got.headers["Content-Type"].startswith("text/plain; version=0.0.4")
@@ -142,7 +143,7 @@ def test_metrics(daemon, lab, promtool):
             assert name.endswith("_seconds")
             buckets = re.findall(r'^%s_bucket\{([^}]*)le="([^"]+)"\} (\d+)$' % name, text, re.M)
             for labels in {b[0] for b in buckets}:
-                rows = [(float(le), int(n)) for lab_, le, n in buckets if lab_ == labels]
+                rows = [(float(le), int(n)) for of, le, n in buckets if of == labels]
                 assert rows == sorted(rows) and rows[-1][0] == float("inf")
                 count = re.search(r"^%s_count\{%s\} (\d+)$" % (name, re.escape(labels.rstrip(","))), text, re.M)
                 assert int(count.group(1)) == rows[-1][1]
@@ -232,12 +233,13 @@ def test_pages_of_tables(daemon, lab):
 
 
 def test_batches(make_daemon):
-    d = make_daemon(settings={"fs.put-delay-ms": 150})
+    d = make_daemon()
     lab = Lab(d, "batches")
     t = lab.table("t")
     _, first = t.append(2)
     t.append(3)
     t.update([{"action": "set-properties", "updates": {"a": "b"}}])
+    d.restart(**{"fs.put-delay-ms": 1500})
     target = "/admin/tables/%s/batches" % t.metadata()["table-uuid"]
     peer = Peer(d)
     frag = fragment("f", t.files(1))
@@ -451,10 +453,11 @@ def test_halt(daemon, lab):
 
 
 def test_halt_waits_for_the_batch_under_way(make_daemon):
-    d = make_daemon(settings={"fs.put-delay-ms": 300})
+    d = make_daemon()
     lab = Lab(d, "way")
     t = lab.table("t")
     t.append(1)
+    d.restart(**{"fs.put-delay-ms": 1500})
     at = "/admin/tables/%s/" % t.metadata()["table-uuid"]
     peer = Peer(d)
     first, second = t.files(2), t.files(2)

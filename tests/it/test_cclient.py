@@ -4,6 +4,8 @@ killed in between; its vectors are read by PyRoaring; its versions are negotiate
 import ctypes
 import os
 import random
+import re
+import shutil
 import socket
 import struct
 import subprocess
@@ -410,6 +412,21 @@ def test_the_daemon_chooses_a_common_version(daemon, low, high, good):
         else:
             assert (name, record["name"], record["effect"]) == ("error", "UNSUPPORTED", "CLEAN")
             assert s.recv(1) == b""
+
+
+def test_manual():
+    """The page names every function of the header and no other, and is well-formed."""
+    with open(os.path.join(ROOT, "clients/c/frazil.h"), encoding="utf-8") as f:
+        declared = set(re.findall(r"\b(fz_\w+)\(", re.sub(r"/\*.*?\*/", "", f.read(), flags=re.S)))
+    page = os.path.join(ROOT, "docs/frazil.3")
+    with open(page, encoding="utf-8") as f:
+        named = set(re.findall(r"\bfz_[a-z_]*[a-z]\b", f.read()))
+    assert len(declared) > 30 and declared - named == set() and named - declared <= {"fz_fragment", "fz_error", "fz_status", "fz_start"}
+    for page in ("frazil.3", "frazilctl.1"):
+        if shutil.which("groff"):
+            done = subprocess.run(["groff", "-man", "-ww", "-Tutf8", "-z", os.path.join(ROOT, "docs", page)],
+                                  capture_output=True, text=True)
+            assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), page
 
 
 def test_shared_library(tmp_path):

@@ -73,7 +73,7 @@ def test_lists(lab, daemon, ctl):
         txns = [c.table(table.name).begin() for _ in range(3)]
         for args in ((table.name,), ("lists",)):
             told = json.loads(ctl(0, "-j", "txns", *args))
-            assert [t["txn-id"] for t in told] == [str(t.id) for t in txns] and told[0]["state"] == "open"
+            assert [t["txn-id"] for t in told] == sorted(str(t.id) for t in txns) and told[0]["state"] == "open"
         assert len(json.loads(ctl(0, "-j", "-n", "2", "txns", table.name))) == 2
         lines = ctl(0, "txns").splitlines()
         assert [line for line in lines if line.startswith(str(txns[1].id)) and "main.ctl.lists@main" in line]
@@ -85,6 +85,7 @@ def test_lists(lab, daemon, ctl):
     assert len(json.loads(ctl(0, "-j", "batches", table.name, "-n", "1"))["decided"]) == 1
     assert "transactions 1, committed 1" in ctl(0, "batches", table.name).splitlines()[0]
     assert json.loads(ctl(0, "-j", "batches")) == {"in-flight": []}
+    assert ctl(0, "-j", "batch", table.name) == ctl(0, "-j", "batches", table.name)
     Writer(table).commit("delete", deletes={path + "-ghost": [1]})
     (found,) = json.loads(ctl(0, "-j", "findings", table.name))
     assert (found["kind"], found["file"]) == ("dangling-vector", path + "-ghost")
@@ -196,7 +197,7 @@ def test_help_and_manual_agree(ctl):
         manual = f.read().replace("\\-", "-")
     with open(os.path.join(ROOT, "clients/ctl/frazilctl.bash"), encoding="utf-8") as f:
         completion = f.read()
-    for word in ("status", "check", "txn", "txns", "tables", "table", "batches", "findings", "halt", "resume", "version",
+    for word in ("status", "check", "txn", "txns", "tables", "table", "batch", "batches", "findings", "halt", "resume", "version",
                  "--admin", "--rpc", "--timeout", "--json", "--halted", "--cause", "--limit", "--help"):
         assert word in told and word in manual and word in completion, word
 
