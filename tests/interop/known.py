@@ -3,6 +3,7 @@
 # (engine, version, pattern of the table's name, what it does)
 FAULTS = [
     ("duckdb", "1.5.5", r"evolved", "applies a vector to the wrong data file when live files lie under two specs"),
+    ("polars", "2.1.0", r"fz_v2_(unpartitioned|identity)$", "refuses position delete files that name several data files"),
 ]
 
 # (engine, version) -> rules of the auditor that its own snapshots break. Printed with their counts, and

@@ -230,6 +230,8 @@ def run(suite, parts, rpc):
     if "matrix" in parts:
         import matrix_suite
         matrix_suite.run(suite, rpc)
+        import v2_suite
+        v2_suite.run(suite, rpc)
     if "messages" in parts:
         import message_suite
         message_suite.run(suite, rpc)
