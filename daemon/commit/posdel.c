@@ -181,7 +181,8 @@ static enum status judge(const struct plan *p, int ref, struct plan_txn *t,
 			      name);
 	}
 	/* The positions are those of another file: they would delete rows that nobody meant. */
-	if ((l.data->file_seq == SEQ_UNKNOWN || l.data->file_seq > bound))
+	int64_t seq = l.data->file_seq == SEQ_UNKNOWN ? l.data->seq : l.data->file_seq;
+	if (seq > bound)
 		return refuse(t, ST_WRITE_WRITE,
 			      "another data file has this path since the read snapshot", name);
 	struct algebra_data data = algebra_data_of(r->views[l.data_row], l.data, name);

@@ -66,7 +66,7 @@ static struct metadata *new_metadata(struct world *w, struct strv location)
 	jdoc_free(d);
 	jdoc_free(e);
 	struct strv_pair *props = world_alloc(w, 3 * sizeof *props);
-	props[0] = (struct strv_pair){STRV("format-version"), STRV("3")};
+	props[0] = (struct strv_pair){STRV("format-version"), w->conf.v2 ? STRV("2") : STRV("3")};
 	props[1] = (struct strv_pair){STRV("write.metadata.previous-versions-max"), STRV("3")};
 	props[2] = (struct strv_pair){STRV("write.metadata.delete-after-commit.enabled"),
 				      STRV("true")};

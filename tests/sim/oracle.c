@@ -11,7 +11,15 @@ struct o_file {
 	struct strv path;
 	int64_t records, first_row_id;
 	bool live;
+	bool old; /* position delete files delete from it */
 	struct bitmap64 *deleted, *moved;
+};
+
+/* What a file of position deletes says of one data file. */
+struct o_rows {
+	struct o_rows *next;
+	struct strv path, data_file;
+	struct bitmap64 *rows;
 };
 
 struct o_table {
@@ -20,6 +28,8 @@ struct o_table {
 	size_t n, cap;
 	int64_t head; /* snapshot of main */
 	int64_t forgotten; /* deleted rows of files whose path came again */
+	bool upgraded;
+	int64_t touched; /* sequence number of the last snapshot with position delete files */
 	int64_t last_seq, next_row_id, epoch, version, incarnation, batch_no;
 };
 
@@ -29,6 +39,7 @@ struct oracle {
 	struct intent **intents;
 	size_t n_intents, cap_intents;
 	struct scan *scans;
+	struct o_rows *delete_files;
 };
 
 void oracle_init(struct world *w)
@@ -57,8 +68,23 @@ void oracle_fini(struct world *w)
 			bitmap64_free(o->tables[t].files[i].moved);
 		}
 	for (struct scan *s = o->scans; s; s = s->next)
-		for (size_t i = 0; i < s->n; i++)
+		for (size_t i = 0; i < s->n; i++) {
 			bitmap64_free(s->files[i].dv);
+			bitmap64_free(s->files[i].old);
+		}
+	for (struct o_rows *r = o->delete_files; r; r = r->next)
+		bitmap64_free(r->rows);
+}
+
+void oracle_delete_file(struct world *w, struct strv path, struct strv data_file,
+			const struct bitmap64 *rows)
+{
+	struct o_rows *r = world_alloc(w, sizeof *r);
+	*r = (struct o_rows){.next = w->oracle->delete_files,
+			     .path = path,
+			     .data_file = data_file,
+			     .rows = bitmap64_clone(rows)};
+	w->oracle->delete_files = r;
 }
 
 void oracle_intend(struct world *w, struct intent *i)
@@ -152,6 +178,33 @@ static void scan_vector(struct world *w, struct scan *s, const struct manifest_e
 	f->dv_path = world_strv(w, e->file.path);
 }
 
+/* As a reader applies it: to data that is not younger, by name or by spec and partition. */
+static void scan_delete_file(struct world *w, struct scan *s, const struct manifest_entry *e)
+{
+	const struct strv *only = &e->file.referenced_data_file;
+	int64_t rows = 0;
+	struct err err;
+	if (e->file.content != CONTENT_POSITION_DELETES)
+		world_fail(w, "deletes that nobody wrote: %.*s", STRV_ARG(e->file.path));
+	check_object(w, e->file.path, e->file.file_size);
+	for (struct o_rows *r = w->oracle->delete_files; r; r = r->next) {
+		if (!strv_eq(r->path, e->file.path))
+			continue;
+		rows += (int64_t)bitmap64_cardinality(r->rows);
+		struct scan_file *f = scan_find(s, r->data_file);
+		if (!f || f->seq > e->seq || (only->p && !strv_eq(*only, f->path)) ||
+		    f->spec_id != e->file.spec_id || !tuple_eq(&f->partition, &e->file.partition))
+			continue;
+		if (!f->old)
+			f->old = bitmap64_new();
+		ASSERT(bitmap64_union(f->old, (const struct bitmap64 *const *)&r->rows, 1, &err) ==
+		       ST_OK);
+	}
+	if (rows != e->file.record_count)
+		world_fail(w, "a delete file has %" PRId64 " rows, its entry says %" PRId64, rows,
+			   e->file.record_count);
+}
+
 static void check_total(struct world *w, const struct snapshot *s, const char *key, int64_t want)
 {
 	struct strv text = snapshot_summary(s, key);
@@ -162,9 +215,9 @@ static void check_total(struct world *w, const struct snapshot *s, const char *k
 }
 
 static void check_totals(struct world *w, const struct scan *s, const struct snapshot *sn,
-			 int64_t bytes, int64_t dv_bytes)
+			 int64_t bytes, int64_t dv_bytes, int64_t old_files, int64_t old_rows)
 {
-	int64_t records = 0, positions = 0, dvs = 0;
+	int64_t records = 0, positions = old_rows, dvs = old_files;
 	for (size_t i = 0; i < s->n; i++) {
 		records += s->files[i].records;
 		if (!s->files[i].dv)
@@ -189,7 +242,7 @@ const struct scan *oracle_scan(struct world *w, struct table_id table, const str
 	s->snapshot_id = sn->snapshot_id;
 	s->table = table;
 	struct mlist *l = store_list(w, sn->manifest_list);
-	int64_t bytes = 0, dv_bytes = 0;
+	int64_t bytes = 0, dv_bytes = 0, old_files = 0, old_rows = 0;
 	check_object(w, sn->manifest_list, -1);
 	for (int pass = 0; pass < 2; pass++)
 		for (size_t i = 0; i < l->l.n; i++) {
@@ -204,6 +257,13 @@ const struct scan *oracle_scan(struct world *w, struct table_id table, const str
 					continue;
 				if (e->seq > sn->sequence_number)
 					world_fail(w, "an entry is newer than its snapshot");
+				if (pass == 1 && !content_file_is_dv(&e->file)) {
+					scan_delete_file(w, s, e);
+					bytes += e->file.file_size;
+					old_rows += e->file.record_count;
+					old_files++;
+					continue;
+				}
 				if (pass == 1) {
 					scan_vector(w, s, e);
 					dv_bytes += e->file.content_size;
@@ -226,7 +286,7 @@ const struct scan *oracle_scan(struct world *w, struct table_id table, const str
 			}
 		}
 	mlist_unref(l);
-	check_totals(w, s, sn, bytes, dv_bytes);
+	check_totals(w, s, sn, bytes, dv_bytes, old_files, old_rows);
 	s->next = w->oracle->scans;
 	w->oracle->scans = s;
 	return s;
@@ -268,7 +328,9 @@ static void apply_delete(struct world *w, struct o_table *t, const struct intent
 	}
 	ASSERT(bitmap64_union(f->deleted, (const struct bitmap64 *const *)&fresh, 1, &err) ==
 	       ST_OK);
-	if ((int64_t)bitmap64_cardinality(f->deleted) == f->records)
+	f->old |= in->by_files;
+	/* Nobody reads files of position deletes: what they empty stays. */
+	if ((int64_t)bitmap64_cardinality(f->deleted) == f->records && !f->old)
 		f->live = false;
 	bitmap64_free(common);
 	bitmap64_free(fresh);
@@ -298,6 +360,7 @@ static void apply(struct world *w, struct o_table *t, struct intent *in)
 		apply_delete(w, t, in, &in->deletes[i]);
 }
 
+/* next_row_id: ROW_ID_NONE for a snapshot of before row ids. */
 static void compare(struct world *w, struct o_table *t, const struct scan *s, int64_t next_row_id)
 {
 	size_t live = 0;
@@ -313,14 +376,21 @@ static void compare(struct world *w, struct o_table *t, const struct scan *s, in
 			world_fail(w, "a data file that nobody committed: %.*s", STRV_ARG(f->path));
 		if (m->records != f->records)
 			world_fail(w, "record counts differ: %.*s", STRV_ARG(f->path));
-		bool same = f->dv ? bitmap64_equal(f->dv, m->deleted) : bitmap64_empty(m->deleted);
+		const struct bitmap64 *gone = scan_gone(f);
+		bool same = gone ? bitmap64_equal(gone, m->deleted) : bitmap64_empty(m->deleted);
 		if (!same)
 			world_fail(w,
 				   "deleted rows of %.*s in snapshot %" PRId64
 				   ": the table has %llu, committed are %llu",
 				   STRV_ARG(f->path), s->snapshot_id,
-				   (unsigned long long)(f->dv ? bitmap64_cardinality(f->dv) : 0),
+				   (unsigned long long)(gone ? bitmap64_cardinality(gone) : 0),
 				   (unsigned long long)bitmap64_cardinality(m->deleted));
+		if (f->dv && f->old)
+			world_fail(w, "a vector hides old deletes of %.*s", STRV_ARG(f->path));
+		if (next_row_id == ROW_ID_NONE && f->first_row_id != ROW_ID_NONE)
+			world_fail(w, "row ids before version 3 in %.*s", STRV_ARG(f->path));
+		if (next_row_id == ROW_ID_NONE)
+			continue;
 		if (f->first_row_id == ROW_ID_NONE || f->first_row_id < 0 ||
 		    f->first_row_id + f->records > next_row_id)
 			world_fail(w, "row ids of %.*s are not below next-row-id",
@@ -392,6 +462,7 @@ static void check_rejection(struct world *w, struct o_table *t, const struct int
 	if (in->sabotaged)
 		return;
 	struct strv name = o->reject ? o->reject->name : STRV("(none)");
+	world_trace(w, "rejected: %.*s", STRV_ARG(name));
 	if (in->n_deletes == 0)
 		world_fail(w, "a plain append was rejected: %.*s: %.*s", STRV_ARG(name),
 			   STRV_ARG(o->reject ? o->reject->message : name));
@@ -401,7 +472,15 @@ static void check_rejection(struct world *w, struct o_table *t, const struct int
 		gone |= !f || !f->live;
 		overlap |= f && bitmap64_common(f->deleted, in->deletes[i].positions) > 0;
 	}
-	bool ok = (overlap &&
+	/* Files of position deletes meet by data file, or by partition where they name several. */
+	bool met = in->by_files && t->touched > in->read_seq;
+	bool old = false;
+	for (size_t i = 0; i < t->n; i++)
+		old |= t->files[i].old;
+	bool ok = (met && strv_eq(name, STRV("WRITE_WRITE"))) ||
+		  (in->by_files && t->upgraded && strv_eq(name, STRV("FORMAT_CHANGED"))) ||
+		  (!in->by_files && old && strv_eq(name, STRV("LEGACY_DELETES"))) ||
+		  (overlap &&
 		   (strv_eq(name, STRV("WRITE_WRITE")) || strv_eq(name, STRV("ROW_MOVED")))) ||
 		  (gone && strv_eq(name, STRV("FILE_GONE")));
 	if (!ok)
@@ -421,7 +500,7 @@ static void one_snapshot(struct world *w, struct o_table *t, const struct batch_
 			 const struct rpc_outcome *const *out, const struct metadata *m,
 			 const struct snapshot *s)
 {
-	bool any = false;
+	bool any = false, files = false;
 	if (s->parent_id != t->head)
 		world_fail(w, "snapshot %" PRId64 " has another parent than the head",
 			   s->snapshot_id);
@@ -432,6 +511,9 @@ static void one_snapshot(struct world *w, struct o_table *t, const struct batch_
 		any = true;
 		struct intent *in = intent_of_txn(w, row->txns[i]);
 		apply(w, t, in);
+		if (in->by_files)
+			t->touched = s->sequence_number;
+		files |= in->by_files;
 		if (in->summary.p && (!strv_eq(snapshot_summary(s, "offset"), in->summary) ||
 				      !strv_eq(snapshot_summary(s, "frazil.transactions"), STRV("1"))))
 			world_fail(w, "a transaction's summary is not its snapshot's alone");
@@ -447,7 +529,8 @@ static void one_snapshot(struct world *w, struct o_table *t, const struct batch_
 					world_fail(w, "deleted + overlap is not what was asked");
 		}
 	}
-	if (any && told != deleted_rows(t) - before)
+	/* Of files it tells what their workers said, which may be gone already. */
+	if (any && !files && told != deleted_rows(t) - before)
 		world_fail(w, "outcomes tell %" PRId64 " deleted rows, %" PRId64 " are", told,
 			   deleted_rows(t) - before);
 	if (!any) {
@@ -461,8 +544,13 @@ static void one_snapshot(struct world *w, struct o_table *t, const struct batch_
 		in->done = true;
 		w->stats.rest++;
 		apply(w, t, in);
+		if (in->by_files)
+			t->touched = s->sequence_number;
 	}
-	compare(w, t, oracle_scan(w, t->table, m, s), metadata_next_row_id(m));
+	bool ids = s->first_row_id != ROW_ID_NONE;
+	if (ids != (metadata_format_version(m) >= 3))
+		world_fail(w, "a snapshot's row ids do not go with the format version");
+	compare(w, t, oracle_scan(w, t->table, m, s), ids ? metadata_next_row_id(m) : ROW_ID_NONE);
 	t->head = s->snapshot_id;
 }
 
@@ -470,6 +558,8 @@ static void told_row_ids(struct world *w, struct o_table *t, const struct rpc_ou
 {
 	for (size_t i = 0; i < o->n_files; i++) {
 		const struct o_file *f = file_of(t, o->files[i].path);
+		if (!t->upgraded && w->conf.v2 && f && !o->files[i].has_first_row_id)
+			continue;
 		if (!f || !o->files[i].has_first_row_id ||
 		    f->first_row_id != o->files[i].first_row_id)
 			world_fail(w, "the outcome's row id of %.*s is not the table's",
@@ -506,6 +596,7 @@ static void check_head(struct world *w, struct o_table *t, const struct batch_ro
 	t->version++;
 	t->batch_no++;
 	t->next_row_id = h->next_row_id;
+	t->upgraded = w->conf.v2 && metadata_format_version(m) >= 3;
 }
 
 void oracle_published(struct world *w, const struct batch_row *row)

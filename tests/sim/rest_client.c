@@ -65,6 +65,41 @@ static bool draft_append(struct draft *d)
 								 1, &d->row, &file, &err) == ST_OK;
 }
 
+/* The same before version 3, by a file of position deletes. */
+static bool draft_delete_file(struct draft *d, const struct scan_file *f, uint64_t row)
+{
+	struct world *w = d->w;
+	struct intent *in = d->in;
+	struct err err = {0};
+	struct bitmap64 *set = bitmap64_new();
+	ASSERT(bitmap64_add(set, row, &err) == ST_OK);
+	in->deletes = world_alloc(w, sizeof *in->deletes);
+	in->deletes[0] = (struct intent_delete){.path = f->path, .positions = set};
+	in->n_deletes = 1;
+	in->dead = in->by_files = true;
+	struct manifest_entry *e = world_alloc(w, sizeof *e);
+	*e = (struct manifest_entry){.status = ENTRY_ADDED,
+				     .snapshot_id = in->snapshot_id,
+				     .seq = SEQ_NONE,
+				     .file_seq = SEQ_NONE,
+				     .file = content_file_empty()};
+	e->file.content = CONTENT_POSITION_DELETES;
+	e->file.path = actors_data_file(w, metadata_location(d->m), 99);
+	e->file.format = STRV("PARQUET");
+	e->file.spec_id = f->spec_id;
+	e->file.partition = f->partition;
+	e->file.record_count = 1;
+	e->file.file_size = 99;
+	if (row % 2)
+		e->file.referenced_data_file = f->path;
+	oracle_delete_file(w, e->file.path, f->path, set);
+	const struct manifest_entry *v[] = {e};
+	struct bytes bytes;
+	return tally_add(&d->tally, &e->file) &&
+	       rewrite_manifest(&d->rw, MANIFEST_DELETES, f->spec_id, NULL, v, 1, &d->row, &bytes,
+				&err) == ST_OK;
+}
+
 /* Deletes rows of a file that has no vector yet. */
 static bool draft_delete(struct draft *d, const struct scan *s)
 {
@@ -72,7 +107,14 @@ static bool draft_delete(struct draft *d, const struct scan *s)
 	struct intent *in = d->in;
 	const struct scan_file *f = &s->files[world_below(w, (int)s->n)];
 	struct err err = {0};
-	if (f->dv || f->records < 2)
+	if (f->records < 2)
+		return false;
+	if (d->rw.version < 3) {
+		uint64_t row = (uint64_t)world_below(w, (int)f->records);
+		return !(f->old && bitmap64_contains(f->old, row)) && draft_delete_file(d, f, row);
+	}
+	/* One that old deletes apply to would have to take them over. */
+	if (f->dv || f->old)
 		return false;
 	struct bitmap64 *set = bitmap64_new();
 	ASSERT(bitmap64_add(set, (uint64_t)world_below(w, (int)f->records), &err) == ST_OK);
@@ -133,13 +175,15 @@ static struct snapshot *draft_snapshot(struct draft *d)
 		rows[i] = old->l.rows[i];
 	rows[n++] = d->row;
 	int64_t first = metadata_next_row_id(m), next = first;
-	ASSERT(lineage_assign(rows, views, n, &next, &err) == ST_OK);
-	struct manifest_list_params p = {.format_version = 3,
+	int version = metadata_format_version(m);
+	if (version >= 3)
+		ASSERT(lineage_assign(rows, views, n, &next, &err) == ST_OK);
+	struct manifest_list_params p = {.format_version = version,
 					 .snapshot_id = d->in->snapshot_id,
 					 .parent_snapshot_id =
 						 head ? head->snapshot_id : SNAPSHOT_NONE,
 					 .seq = d->rw.seq,
-					 .first_row_id = first,
+					 .first_row_id = version >= 3 ? first : ROW_ID_NONE,
 					 .codec = CODEC_DEFLATE};
 	struct buf b;
 	buf_init(&b, MAX_BYTES);
@@ -156,8 +200,8 @@ static struct snapshot *draft_snapshot(struct draft *d)
 			       .sequence_number = d->rw.seq,
 			       .timestamp_ms = world_pg_ms(w),
 			       .schema_id = metadata_current_schema_id(m),
-			       .first_row_id = first,
-			       .added_rows = next - first,
+			       .first_row_id = version >= 3 ? first : ROW_ID_NONE,
+			       .added_rows = version >= 3 ? next - first : ROW_ID_NONE,
 			       .manifest_list = path,
 			       .operation = tally_operation(&d->tally)};
 	if (head && s->timestamp_ms < head->timestamp_ms)
@@ -183,6 +227,9 @@ static void send(struct world *w, struct table_id table, int64_t incarnation,
 		up[n++] = (struct update){
 			.kind = UPDATE_SET_SNAPSHOT_REF,
 			.u.ref = {.name = STRV("main"), .snapshot_id = s->snapshot_id}};
+	} else if (w->conf.v2 && world_chance(w, 300)) {
+		up[n++] = (struct update){.kind = UPDATE_UPGRADE_FORMAT_VERSION,
+					  .u.format_version = 3};
 	} else {
 		struct strv_pair *pair = world_alloc(w, sizeof *pair);
 		*pair = (struct strv_pair){STRV("comment"),

@@ -56,6 +56,8 @@ static void draw(struct world *w)
 	c->operator = w->seed % 6 == 5;
 	c->steal = world_chance(w, 150) ? 100 : 5;
 	c->zombies = world_chance(w, 300);
+	/* Not drawn: the other seeds stay what they are. */
+	c->v2 = w->seed % 7 == 6;
 	c->sql_us = 200 + world_below(w, 4000);
 	c->io_us = 200 + world_below(w, 10000);
 	c->run_us = 1500000 + world_below(w, 2500000);

@@ -57,8 +57,8 @@ static void add_delete(struct world *w, struct job *j, const struct scan_file *f
 		if (strv_eq(in->deletes[i].path, f->path))
 			return;
 	struct bitmap64 *all = some_rows(w, f), *fresh = bitmap64_clone(all);
-	if (f->dv)
-		bitmap64_subtract(fresh, f->dv);
+	if (scan_gone(f))
+		bitmap64_subtract(fresh, scan_gone(f));
 	struct buf b;
 	struct err err;
 	buf_init(&b, (size_t)1 << 20);
@@ -99,8 +99,53 @@ static void into_file(struct world *w, struct job *j, struct strv location)
 	buf_fini(&b);
 }
 
+/* A file of position deletes for data files of one partition, which it names or does not. */
+static void add_delete_file(struct world *w, struct job *j, const struct scan *scan,
+			    const struct scan_file *first, struct rpc_fragment *frag,
+			    struct strv location)
+{
+	struct intent *in = j->in;
+	int64_t size = 100 + world_below(w, 300);
+	struct rpc_delete_file *d = world_alloc(w, sizeof *d);
+	struct strv *names = world_alloc(w, 4 * sizeof *names);
+	*d = (struct rpc_delete_file){.path = actors_data_file(w, location, size),
+				      .format = STRV("PARQUET"),
+				      .spec_id = first->spec_id,
+				      .file_size = size,
+				      .data_files = names};
+	if (first->partition.n) {
+		struct rpc_partition_value *v = world_alloc(w, sizeof *v);
+		*v = (struct rpc_partition_value){.field_id = 1000,
+						  .has_value = !first->partition.v[0].null,
+						  .value = first->partition.v[0].b};
+		d->partition = v;
+		d->n_partition = 1;
+	}
+	bool told = !world_chance(w, 200);
+	for (size_t i = 0; i < scan->n && in->n_deletes < 3; i++) {
+		const struct scan_file *f = &scan->files[i];
+		if (f != first && (f->spec_id != first->spec_id ||
+				   !tuple_eq(&f->partition, &first->partition) ||
+				   !world_chance(w, 200)))
+			continue;
+		struct bitmap64 *all = some_rows(w, f), *fresh = bitmap64_clone(all);
+		if (scan_gone(f))
+			bitmap64_subtract(fresh, scan_gone(f));
+		oracle_delete_file(w, d->path, f->path, all);
+		d->record_count += (int64_t)bitmap64_cardinality(all);
+		bitmap64_free(all);
+		if (told)
+			names[d->n_data_files++] = f->path;
+		in->deletes[in->n_deletes++] =
+			(struct intent_delete){.path = f->path, .positions = fresh};
+	}
+	frag->delete_files = d;
+	frag->n_delete_files = 1;
+	in->by_files = true;
+}
+
 /* The snapshot that the worker has read, and rows of it to delete. false: there is nothing. */
-static bool plan_deletes(struct world *w, struct job *j, struct metadata *m)
+static bool plan_deletes(struct world *w, struct job *j, struct metadata *m, struct strv location)
 {
 	const struct snapshot *s = metadata_current_snapshot(m);
 	for (int back = world_chance(w, 400) ? world_below(w, 6) : 0; s && back > 0; back--)
@@ -112,6 +157,13 @@ static bool plan_deletes(struct world *w, struct job *j, struct metadata *m)
 		return false;
 	j->begin.has_read_snapshot_id = true;
 	j->begin.read_snapshot_id = s->snapshot_id;
+	j->in->read_seq = s->sequence_number;
+	if (metadata_format_version(m) < 3) {
+		int range = world_chance(w, 600) ? 3 : (int)scan->n;
+		int at = world_below(w, range < (int)scan->n ? range : (int)scan->n);
+		add_delete_file(w, j, scan, &scan->files[at], &j->frags[0], location);
+		return true;
+	}
 	/* Preferably the same few files, so that workers meet. */
 	int n = 1 + world_below(w, 2);
 	j->frags[0].deletes = world_alloc(w, 4 * sizeof *j->frags[0].deletes);
@@ -278,7 +330,7 @@ static struct job *new_job(struct world *w, struct worker *worker)
 	if (w->conf.deletes && dice < 6) {
 		j->begin.kind = dice < 4 ? RPC_KIND_DELETE : RPC_KIND_ROW_DELTA;
 		in->dead = dice < 4;
-		if (!plan_deletes(w, j, m)) {
+		if (!plan_deletes(w, j, m, location)) {
 			j->begin.kind = RPC_KIND_APPEND;
 			in->dead = false;
 		}

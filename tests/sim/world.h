@@ -34,6 +34,7 @@ struct sim_conf {
 	struct faults f;
 	int tables, workers, rest_clients;
 	bool partitioned, deletes, dropper;
+	bool v2; /* tables begin with format version 2; somebody upgrades them */
 	bool zombies; /* some crashes only look like one */
 	bool outside; /* somebody changes rows by hand */
 	bool operator; /* somebody halts tables and resumes them */
@@ -248,6 +249,7 @@ struct scan_file {
 	int32_t spec_id;
 	struct strv dv_path;
 	struct bitmap64 *dv; /* NULL without one */
+	struct bitmap64 *old; /* rows that position delete files delete; NULL without any */
 };
 struct scan {
 	struct scan *next;
@@ -259,6 +261,13 @@ struct scan {
 /* The content of a snapshot; checked on its own the first time. */
 const struct scan *oracle_scan(struct world *w, struct table_id table, const struct metadata *m,
 			       const struct snapshot *s);
+
+/* Rows of the file that no reader sees; NULL: it sees them all. */
+static inline const struct bitmap64 *scan_gone(const struct scan_file *f)
+{
+	/* A vector holds what position delete files say as well, or readers would show it again. */
+	return f->dv ? f->dv : f->old;
+}
 
 /* What a client means to do; told before it is asked for. */
 struct intent_delete {
@@ -276,6 +285,8 @@ struct intent {
 	size_t n_files;
 	struct intent_delete *deletes;
 	size_t n_deletes;
+	bool by_files;	  /* its deletes are in files of position deletes */
+	int64_t read_seq; /* of the snapshot that it has read */
 	int64_t final_at; /* told final */
 	bool sabotaged; /* a file is missing, has another size, or a path is somebody else's */
 	struct strv spent; /* file that holds its vectors; p NULL: they stand in the message */
@@ -288,6 +299,9 @@ struct intent {
 	bool done;            /* REST: published */
 	bool refused;         /* the client was told that nothing happened */
 };
+/* Somebody writes a file of position deletes: rows of one data file in it, one call for each. */
+void oracle_delete_file(struct world *w, struct strv path, struct strv data_file,
+			const struct bitmap64 *rows);
 void oracle_init(struct world *w);
 void oracle_fini(struct world *w);
 void oracle_intend(struct world *w, struct intent *i);
