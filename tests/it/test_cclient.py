@@ -16,7 +16,7 @@ import pytest
 from pyroaring import BitMap
 
 import frazil
-from frazil import codec, dv, wire
+from frazil import codec, dv, parquet, wire
 from support import messages
 from support.daemon import binary
 from support.lab import Lab
@@ -70,6 +70,20 @@ def test_append_then_delete(lab, daemon, transport):
     table.deleted(f["path"], [0, 3, 7])
     again = worker(address, "-", "status", gone["transaction"])
     assert (again["state"], again["snapshot"], again["deleted"]) == ("COMMITTED", gone["snapshot"], "3")
+
+
+def test_file_of_deletes(lab, daemon):
+    """On format version 2: a finished file of position deletes, its refusal, and the total that Seal states."""
+    table = lab.table("c_v2", version=2)
+    a, o = table.append(8)
+    b, o = table.append(8)
+    r = parquet.write_deletes({a: [1, 5], b: [0]}, table.info)
+    path = r["path"].replace("file://", "", 1)
+    assert "FILE_GONE" in worker(daemon.rpc, table.name, "delete-file", o.snapshot_id, path, 3, a + "x", code=1)
+    gone = worker(daemon.rpc, table.name, "delete-file", o.snapshot_id, path, 3, a, b)
+    assert (gone["state"], gone["deleted"]) == ("COMMITTED", "3")
+    table.deleted(a, [1, 5])
+    table.deleted(b, [0])
 
 
 def test_report(lab, daemon, tmp_path):

@@ -12,6 +12,7 @@ from pyiceberg.catalog.rest import RestCatalog
 
 import frazil
 from frazil import parquet
+from support.audit import auditor
 from support.foreign import Writer, local, read_avro
 from support.lab import Lab, Peer, begin, ids, ref_of, refused
 
@@ -384,6 +385,43 @@ def test_leftovers_under_a_vector(lab):
     t.deleted(a, [5])
     t.delete(a, [2], t.head())
     t.check()
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_equality_deletes(lab, version):
+    """Of another engine: they reach older data by value, so a vector cannot tell what they hide; on version 2 whoever has
+    not read them meets them, and who has goes on."""
+    t = lab.table("equality_%d" % version, version=version, audited=False)
+    a, o = t.append(6)
+    if version == 2:
+        record = delete_file(t, {a: [1]})
+    Writer(t).commit("delete", equality=[t.rows[a][0]])
+    t.deleted(a, [0])
+    young, _ = t.append(3)
+    if version == 2:
+        with lab.client() as c, refused("WRITE_WRITE"):
+            c.commit_once(t.name, kind="ROW_DELTA", data_files=t.files(1), delete_files=[record], read_snapshot_id=o.snapshot_id)
+        delete(t, {a: [1], young: [0]}, t.head())
+    else:
+        with pytest.raises(frazil.Rejected) as e:
+            t.delete(a, [1], t.head())
+        assert e.value.name == "LEGACY_DELETES" and "foreign-" in e.value.message and os.path.basename(a) in e.value.message
+        t.delete(young, [0], t.head())
+        t.append(1)
+
+
+def test_on_a_branch(lab):
+    """Deletes of one branch say nothing of the other's copy of the data file."""
+    t = lab.table("branches", version=2)
+    a, o = t.append(6)
+    t.update([{"action": "set-snapshot-ref", "ref-name": "b", "type": "branch", "snapshot-id": o.snapshot_id}])
+    with lab.client() as c:
+        c.commit_once(t.name, kind="ROW_DELTA", ref="b", data_files=t.files(1), delete_files=[delete_file(t, {a: [0, 1]})],
+                      read_snapshot_id=o.snapshot_id)
+        with refused("WRITE_WRITE"):
+            c.commit_once(t.name, kind="DELETE", ref="b", delete_files=[delete_file(t, {a: [2]})], read_snapshot_id=o.snapshot_id)
+    delete(t, {a: [5]}, o.snapshot_id)
+    assert sorted(r["pos"] for r in auditor.raw_rows(lab.daemon.uri, t.name, "b") if r["path"] == a) == [2, 3, 4, 5]
 
 
 def test_leftovers_of_a_partition(lab):

@@ -82,9 +82,10 @@ class Writer:
                     e["snapshot_id"] = row["added_snapshot_id"]
                 yield row, schema, header, e
 
-    def commit(self, operation, files=(), deletes=None, position_deletes=None, want=200, parent=None, summary=None,
-               timestamp_ms=None):
-        """files: DataFile records; deletes: {path: positions} as vectors; position_deletes: the same as a V2 file."""
+    def commit(self, operation, files=(), deletes=None, position_deletes=None, equality=None, want=200, parent=None,
+               summary=None, timestamp_ms=None):
+        """files: DataFile records; deletes: {path: positions} as vectors; position_deletes: the same as a V2 file.
+        equality: ids of rows that are deleted by value."""
         self.load()
         sid = random.getrandbits(62) | 1
         seq = self.md["last-sequence-number"] + 1
@@ -140,6 +141,13 @@ class Writer:
                                         pa.field("pos", pa.int64(), False, {"PARQUET:field_id": "2147483545"})])), local(path))
             entry = self.entry(template, sid, {"content": 1, "file_path": path, "file_format": "PARQUET",
                                                "record_count": len(pairs), "file_size_in_bytes": os.path.getsize(local(path))})
+            rows.append(self.manifest(schema, header, 1, [entry], sid, seq, None))
+        if equality:
+            path = self.new_path("parquet", "data")
+            pq.write_table(pa.table({"id": pa.array(equality, pa.int64())},
+                                    schema=pa.schema([pa.field("id", pa.int64(), True, {"PARQUET:field_id": "1"})])), local(path))
+            entry = self.entry(template, sid, {"content": 2, "file_path": path, "file_format": "PARQUET", "equality_ids": [1],
+                                               "record_count": len(equality), "file_size_in_bytes": os.path.getsize(local(path))})
             rows.append(self.manifest(schema, header, 1, [entry], sid, seq, None))
         list_path = self.new_path("avro")
         write_avro(list_path, self.list_schema, {**self.list_header, "snapshot-id": str(sid), "sequence-number": str(seq),

@@ -4,11 +4,13 @@
  *   cc worker.c $(pkg-config --cflags --libs libfrazil) -o worker
  *   worker [-p] ADDRESS NAMESPACE.TABLE append FILE ROWS [SPEC-ID]
  *   worker [-p] ADDRESS NAMESPACE.TABLE delete SNAPSHOT DATA-FILE POSITION...
+ *   worker [-p] ADDRESS NAMESPACE.TABLE delete-file SNAPSHOT FILE ROWS DATA-FILE...
  *   worker [-p] ADDRESS NAMESPACE.TABLE report SNAPSHOT|- DIALECT MESSAGE-FILE...
  *   worker ADDRESS - status TRANSACTION
  *
  * FILE is a path of this machine below the table's location; DATA-FILE a location as in the table's
- * metadata. A MESSAGE-FILE holds one commit message as JSON; SNAPSHOT is what the engine read, "-"
+ * metadata. delete-file stages a file of position deletes that names those data files, on a table of
+ * format version 2 without partitions. A MESSAGE-FILE holds one commit message as JSON; SNAPSHOT is what the engine read, "-"
  * when nothing is deleted. -p waits for a line on stdin before it commits: the place to stop the
  * server, and see that nothing is lost. Prints "member value" lines. */
 #include <frazil.h>
@@ -62,6 +64,15 @@ static int run(struct fz_txn *txn, const struct fz_fragment *fragment, int pause
 	return 0;
 }
 
+/* The same spelling as the table's location, which the server compares byte by byte. */
+static void locate(const struct fz_info *info, const char *file, char *path, size_t size)
+{
+	const char *scheme = strncmp(info->location, "file://", 7) == 0 ? "file://"
+			     : strncmp(info->location, "file:", 5) == 0 ? "file:"
+									: "";
+	snprintf(path, size, "%s%s", scheme, file);
+}
+
 static int append_file(struct fz_txn *txn, char **args, int n, int pause_first)
 {
 	struct fz_error err;
@@ -75,11 +86,7 @@ static int append_file(struct fz_txn *txn, char **args, int n, int pause_first)
 	if (fz_begin(txn, &info, &err) != FZ_OK)
 		return fail(&err, "begin");
 	int64_t rows = strtoll(args[1], NULL, 10);
-	/* The same spelling as the table's location, which the server compares byte by byte. */
-	const char *scheme = strncmp(info->location, "file://", 7) == 0 ? "file://"
-			     : strncmp(info->location, "file:", 5) == 0 ? "file:"
-									: "";
-	snprintf(path, sizeof path, "%s%s", scheme, args[0]);
+	locate(info, args[0], path, sizeof path);
 	struct fz_data_file file = {
 		.path = path,
 		.spec_id = n > 2 ? (int32_t)strtol(args[2], NULL, 10) : info->spec_id,
@@ -109,6 +116,32 @@ static int delete_rows(struct fz_txn *txn, char **args, int n, int pause_first)
 	int code = run(txn, &fragment, pause_first);
 	free(positions);
 	return code;
+}
+
+static int delete_by_file(struct fz_txn *txn, char **args, int n, int pause_first)
+{
+	struct fz_error err;
+	const struct fz_info *info;
+	struct stat st;
+	char path[4096];
+	if (n < 3 || stat(args[0], &st)) {
+		fprintf(stderr, "delete-file: no such file, no row count, or no data file\n");
+		return 2;
+	}
+	if (fz_begin(txn, &info, &err) != FZ_OK)
+		return fail(&err, "begin");
+	locate(info, args[0], path, sizeof path);
+	struct fz_delete_file file = {
+		.path = path,
+		.spec_id = info->spec_id,
+		.record_count = strtoll(args[1], NULL, 10),
+		.file_size = st.st_size,
+		.data_files = (const char *const *)(args + 2),
+		.n_data_files = (size_t)n - 2,
+	};
+	struct fz_fragment fragment = {
+		.fragment_id = "0", .delete_files = &file, .n_delete_files = 1};
+	return run(txn, &fragment, pause_first);
 }
 
 /* The whole file, ended with NUL; NULL when it cannot be read. */
@@ -217,7 +250,8 @@ static int work(struct fz_client *client, char **args, int n, int pause_first)
 	struct fz_begin begin = {.namespace_levels = levels};
 	begin.n_levels = split(args[0], levels, &table);
 	begin.table = table;
-	int deletes = strcmp(args[1], "delete") == 0, reports = strcmp(args[1], "report") == 0;
+	int by_file = strcmp(args[1], "delete-file") == 0, reports = strcmp(args[1], "report") == 0;
+	int deletes = by_file || strcmp(args[1], "delete") == 0;
 	if (reports)
 		begin.kind = FZ_ROW_DELTA;
 	if (deletes)
@@ -233,7 +267,9 @@ static int work(struct fz_client *client, char **args, int n, int pause_first)
 	fz_id_text(fz_txn_id(txn), id);
 	printf("transaction %s\n", id);
 	fflush(stdout);
-	if (deletes && n > 4)
+	if (by_file)
+		code = delete_by_file(txn, args + 3, n - 3, pause_first);
+	else if (deletes && n > 4)
 		code = delete_rows(txn, args + 3, n - 3, pause_first);
 	else if (reports && n > 4)
 		code = report(txn, args + 3, n - 3, pause_first);
@@ -251,7 +287,7 @@ int main(int argc, char **argv)
 	int n = argc - 1 - pause_first;
 	if (n < 4) {
 		fprintf(stderr,
-			"usage: worker [-p] ADDRESS TABLE append|delete|report|status ...\n");
+			"usage: worker [-p] ADDRESS TABLE append|delete|delete-file|report|status ...\n");
 		return 2;
 	}
 	struct fz_options options = {.address = args[0], .client_name = "example-worker"};
