@@ -83,8 +83,10 @@ static enum status open_fs(struct bind_store *s, struct err *err)
 				       "no location is configured for warehouse %.*s",
 				       STRV_ARG(name));
 		enum status st = fs_make_root(location, err);
-		if (st != ST_OK)
+		if (st != ST_OK) {
+			err_prefix(err, i ? "warehouse.extra" : "warehouse.location");
 			return st;
+		}
 		if (n == ARRAY_SIZE(roots))
 			return err_set(err, ST_LIMIT, "warehouse.extra", "too many warehouses");
 		roots[n++] = location;
@@ -114,12 +116,14 @@ static enum status start(struct app *app, bool *ret_pending, struct err *err)
 	struct bind_store *s = base_calloc(1, sizeof *s);
 	s->app = app;
 	loop_hook_init(&s->flush, LOOP_PHASE_SQL, flush);
-	enum status st = open_fs(s, err);
+	const struct conf *c = app->conf;
+	enum status st = pgc_conninfo_check(c->pg_conninfo.p, err);
+	if (st == ST_OK)
+		st = open_fs(s, err);
 	if (st != ST_OK) {
 		base_free(s);
 		return st;
 	}
-	const struct conf *c = app->conf;
 	struct pgpool_conf pc = {
 		.conninfo = c->pg_conninfo.p,
 		.size = (int)c->pg_connections,

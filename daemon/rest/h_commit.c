@@ -81,14 +81,17 @@ static enum status check_places(const struct commit_work *w, struct err *err)
 	for (size_t i = 0; i < c->n_updates; i++) {
 		const struct update *u = &c->updates[i];
 		enum status st = ST_OK;
+		const char *field = "location";
 		if (u->kind == UPDATE_SET_LOCATION && u->u.text.n)
 			st = fs_check(fs, u->u.text, err);
 		for (size_t k = 0; u->kind == UPDATE_SET_PROPERTIES && st == ST_OK &&
 				   k < u->u.properties.n; k++)
 			if (strv_eq(u->u.properties.v[k].key, STRV("write.metadata.path")))
 				st = fs_check(fs, u->u.properties.v[k].value, err);
+		if (u->kind != UPDATE_SET_LOCATION)
+			field = "write.metadata.path";
 		if (st != ST_OK) {
-			err_prefix(err, "updates[%zu]", i);
+			err_prefix(err, "updates[%zu].%s", i, field);
 			return st;
 		}
 	}

@@ -53,17 +53,59 @@ static void *room(struct metadata *m, void *items, size_t *n, size_t *cap, size_
 	return (char *)items + (*n)++ * size;
 }
 
+/* Up to here a walk is faster than an index. */
+#define FEW_PROPERTIES 32
+
+static size_t property_slot(const struct metadata *m, struct strv key)
+{
+	size_t mask = m->cap_property_slots - 1;
+	size_t at = (size_t)bytes_hash(strv_bytes(key)) & mask;
+	while (m->property_slots[at] &&
+	       !strv_eq(m->properties[m->property_slots[at] - 1].key, key))
+		at = (at + 1) & mask;
+	return at;
+}
+
+/* Requests may bring a million of them: a walk for each would take hours. */
+static void index_properties(struct metadata *m)
+{
+	if (m->property_slots && m->n_properties * 2 < m->cap_property_slots)
+		return;
+	m->property_slots = NULL;
+	if (m->n_properties < FEW_PROPERTIES || m->n_properties > UINT32_MAX / 8)
+		return;
+	size_t cap = 128;
+	while (cap < m->n_properties * 4)
+		cap *= 2;
+	m->property_slots = arena_calloc(&m->arena, cap, sizeof *m->property_slots);
+	m->cap_property_slots = cap;
+	for (size_t i = 0; m->property_slots && i < m->n_properties; i++)
+		m->property_slots[property_slot(m, m->properties[i].key)] = (uint32_t)i + 1;
+}
+
+size_t metadata_property_index(struct metadata *m, struct strv key)
+{
+	size_t i = 0;
+	index_properties(m);
+	if (m->property_slots) {
+		uint32_t at = m->property_slots[property_slot(m, key)];
+		return at ? at - 1 : m->n_properties;
+	}
+	while (i < m->n_properties && !strv_eq(m->properties[i].key, key))
+		i++;
+	return i;
+}
+
 bool metadata_put_property(struct metadata *m, struct strv key, struct strv value)
 {
 	struct strv_pair kv;
 	void *items;
 	if (!arena_strv(&m->arena, value, &kv.value))
 		return false;
-	for (size_t i = 0; i < m->n_properties; i++) {
-		if (strv_eq(m->properties[i].key, key)) {
-			m->properties[i].value = kv.value;
-			return true;
-		}
+	size_t i = metadata_property_index(m, key);
+	if (i < m->n_properties) {
+		m->properties[i].value = kv.value;
+		return true;
 	}
 	if (!arena_strv(&m->arena, key, &kv.key))
 		return false;
@@ -73,7 +115,31 @@ bool metadata_put_property(struct metadata *m, struct strv key, struct strv valu
 		return false;
 	*at = kv;
 	m->properties = items;
+	if (m->property_slots)
+		m->property_slots[property_slot(m, kv.key)] = (uint32_t)m->n_properties;
 	return true;
+}
+
+void metadata_drop_properties(struct metadata *m, const struct strv *keys, size_t n, bool *ret_some)
+{
+	bool some = false;
+	for (size_t i = 0; i < n; i++) {
+		size_t k = metadata_property_index(m, keys[i]);
+		if (k == m->n_properties)
+			continue;
+		/* Its key stays: the index looks at it. A key named twice finds it again. */
+		m->properties[k].value.p = NULL;
+		some = true;
+	}
+	size_t kept = 0;
+	for (size_t i = 0; some && i < m->n_properties; i++)
+		if (m->properties[i].value.p)
+			m->properties[kept++] = m->properties[i];
+	if (some) {
+		m->n_properties = kept;
+		m->property_slots = NULL;
+	}
+	*ret_some = some;
 }
 
 size_t metadata_ref_index(const struct metadata *m, struct strv name)

@@ -111,14 +111,6 @@ static enum status set_location(struct metadata_change *c, struct strv location)
 	return ST_OK;
 }
 
-static size_t property_index(const struct metadata *m, struct strv key)
-{
-	size_t i = 0;
-	while (i < m->n_properties && !strv_eq(m->properties[i].key, key))
-		i++;
-	return i;
-}
-
 static enum status set_properties(struct metadata_change *c, const struct strv_pair *kv, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -135,7 +127,7 @@ static enum status set_properties(struct metadata_change *c, const struct strv_p
 		if (metadata_property_reserved(kv[i].key))
 			return err_set(c->err, ST_VALIDATION, "updates",
 				       "Cannot set reserved property: %.*s", STRV_ARG(kv[i].key));
-		size_t k = property_index(c->m, kv[i].key);
+		size_t k = metadata_property_index(c->m, kv[i].key);
 		if (k < c->m->n_properties && strv_eq(c->m->properties[k].value, kv[i].value))
 			continue;
 		if (!metadata_put_property(c->m, kv[i].key, kv[i].value))
@@ -147,16 +139,9 @@ static enum status set_properties(struct metadata_change *c, const struct strv_p
 
 static enum status remove_properties(struct metadata_change *c, const struct strv *keys, size_t n)
 {
-	struct metadata *m = c->m;
-	for (size_t i = 0; i < n; i++) {
-		size_t k = property_index(m, keys[i]);
-		if (k == m->n_properties)
-			continue;
-		m->n_properties--;
-		memmove(m->properties + k, m->properties + k + 1,
-			(m->n_properties - k) * sizeof *m->properties);
-		c->changed = true;
-	}
+	bool some;
+	metadata_drop_properties(c->m, keys, n, &some);
+	c->changed |= some;
 	return ST_OK;
 }
 

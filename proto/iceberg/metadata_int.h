@@ -27,6 +27,9 @@ struct metadata {
 	struct metapart_list schemas, specs, orders, stats, pstats, keys;
 	struct strv_pair *properties;
 	size_t n_properties, cap_properties;
+	/* While being made: where keys stand among the properties, plus 1; NULL when few or unknown. */
+	uint32_t *property_slots;
+	size_t cap_property_slots;
 	struct snapshot_ref *snapshot_refs;
 	size_t n_refs, cap_refs;
 	struct metasnap_list snapshots;
@@ -46,6 +49,10 @@ MUST_CHECK enum status metadata_copy(const struct metadata *base, struct metadat
 MUST_CHECK enum status metadata_limit(struct err *err);
 
 /* Setters that copy text into the version's arena; false when it is full. */
+/* Index of the property, or n_properties. */
+size_t metadata_property_index(struct metadata *m, struct strv key);
+/* Those of the keys that are there; *ret_some: any were. */
+void metadata_drop_properties(struct metadata *m, const struct strv *keys, size_t n, bool *ret_some);
 MUST_CHECK bool metadata_put_property(struct metadata *m, struct strv key, struct strv value);
 MUST_CHECK bool metadata_put_ref(struct metadata *m, const struct snapshot_ref *r);
 MUST_CHECK bool metadata_put_slog(struct metadata *m, int64_t timestamp_ms, int64_t snapshot_id);

@@ -22,6 +22,9 @@ const char *update_action(enum update_kind kind)
 	return actions[kind].p;
 }
 
+/* Of one change: each is applied to a document that may be large. */
+#define UPDATES_MAX 32768
+
 static enum status limit(struct err *err)
 {
 	return err_set(err, ST_LIMIT, "", "the request exceeds the memory limit");
@@ -428,6 +431,9 @@ enum status update_parse(const struct jval *array, struct arena *a, const struct
 	size_t n = jval_count(array);
 	if (!jval_is_null(array) && !jval_is_array(array))
 		return err_set(err, BAD, "updates", "updates must be an array");
+	if (n > UPDATES_MAX)
+		return err_set(err, ST_LIMIT, "updates", "at most %d updates, these are %zu",
+			       UPDATES_MAX, n);
 	struct update *u = arena_calloc(a, n, sizeof *u);
 	if (!u)
 		return limit(err);

@@ -734,3 +734,14 @@ bool pgres_value(const struct pgres *res, size_t row, int col, struct bytes *ret
 					(size_t)PQgetlength(pg(res), (int)row, col)};
 	return true;
 }
+
+enum status pgc_conninfo_check(const char *conninfo, struct err *err)
+{
+	PQconninfoOption *opts = PQconninfoParse(conninfo, NULL);
+	/* libpq's own message quotes it, secrets and all. */
+	if (!opts)
+		return err_set(err, ST_ILLEGAL_ARGUMENT, "pg.conninfo",
+			       "not a connection string as libpq reads it");
+	PQconninfoFree(opts);
+	return ST_OK;
+}

@@ -81,4 +81,7 @@ MUST_CHECK bool pgc_query(struct pgc *c, const char *sql, struct pgc_op *op);
  * is in flight. */
 MUST_CHECK bool pgc_script(struct pgc *c, const char *sql, struct pgc_op *op);
 
+/* ILLEGAL_ARGUMENT when libpq cannot read the connection string, which no waiting would help. */
+MUST_CHECK enum status pgc_conninfo_check(const char *conninfo, struct err *err);
+
 #endif
