@@ -4,6 +4,7 @@
 #include "daemon/bind/bind_admin.h"
 #include "daemon/bind/bind_store.h"
 #include "daemon/bind/crash.h"
+#include "daemon/commit/adopt.h"
 #include "daemon/commit/decode.h"
 #include "daemon/commit/encode.h"
 #include "daemon/commit/objects.h"
@@ -174,6 +175,7 @@ static void work_done(struct work *w)
 	mlist_unref(w->read.own_list);
 	mview_unref(w->read.own_view);
 	bitmap64_free(w->read.own_vector);
+	adopt_free(w->read.own_adopted);
 	work_free(w);
 }
 
@@ -277,13 +279,13 @@ static void run_read(struct bind *b, const struct effect *e)
 	struct err err = {0};
 	struct obj_range range = {(uint64_t)r->offset, (uint64_t)r->length};
 	bool part = read_is_range(r);
+	size_t most = r->as == READ_ADOPTED ? (size_t)r->length : OBJECT_MAX_BYTES;
 	enum status st = ST_OK;
 	op_init(&w->op.op, got, w);
 	if (part && (r->offset < 0 || r->length <= 0))
 		st = err_set(&err, ST_CORRUPT, "content_offset", "not a place inside a file");
 	if (st == ST_OK)
-		st = obj_get(bind_obj(b->app), r->path, part ? &range : NULL, OBJECT_MAX_BYTES,
-			     &w->op, &err);
+		st = obj_get(bind_obj(b->app), r->path, part ? &range : NULL, most, &w->op, &err);
 	if (st != ST_OK)
 		work_fail(w, &err);
 }

@@ -143,6 +143,8 @@ static void fill_plan(struct batch *b)
 			.files = x->files,
 			.schema_ids = x->schema_ids,
 			.n_files = x->n_files,
+			.adopted = x->adopted,
+			.n_adopted = x->n_adopted,
 			.deletes = x->merged,
 			.n_deletes = x->n_merged,
 			.delete_files = x->delete_files,
@@ -310,7 +312,8 @@ void batch_published(struct core *c, struct batch *b)
 	for (size_t i = 0; i < out->n_views; i++) {
 		const struct encode_view *v = &out->views[i];
 		cache_put_index(c->cache, v->path, v->first_row_id, v->view);
-		cache_put_view(c->cache, v->path, v->first_row_id, v->view);
+		if (v->view->m) /* not of an adopted manifest, whose file will be read when needed */
+			cache_put_view(c->cache, v->path, v->first_row_id, v->view);
 	}
 	for (size_t i = 0; i < out->n_vecs; i++)
 		cache_put_vec(c->cache, out->vecs[i].path, out->vecs[i].offset, out->vecs[i].vec);

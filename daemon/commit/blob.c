@@ -50,11 +50,11 @@ enum status blob_spend(struct txn *x, struct frag *f, struct err *err)
 	for (size_t i = 0; i < f->n_blobs; i++)
 		f->spent[i] = f->blobs[i].path;
 	f->n_spent = frag_once(f->spent, f->n_blobs);
-	for (size_t i = 0; i < f->n_files; i++)
-		if (frag_among(f->spent, f->n_spent, f->files[i].path))
+	for (size_t i = 0; i < frag_n_objects(f); i++)
+		if (frag_among(f->spent, f->n_spent, frag_object(f, i)->path))
 			return err_set(err, ST_DUPLICATE_PATH, "deletes.blob.path",
-				       "the fragment brings this path as a data file too: %.*s",
-				       STRV_ARG(f->files[i].path));
+				       "the fragment brings this path as another file too: %.*s",
+				       STRV_ARG(frag_object(f, i)->path));
 	return ST_OK;
 }
 

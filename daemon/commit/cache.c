@@ -484,6 +484,7 @@ void cache_item_done(struct cache *c, struct cache_item *it, struct read_result 
 			ready(c, it, bitmap64_memory(it->vec->set));
 			break;
 		case READ_METADATA:
+		case READ_ADOPTED:
 		case READ_BLOB:
 			ASSERT_NEVER("neither metadata nor a worker's file is cached here");
 		}

@@ -1,5 +1,6 @@
 #include "daemon/commit/decode.h"
 
+#include "daemon/commit/adopt.h"
 #include "daemon/commit/objects.h"
 #include "proto/base/gzip.h"
 #include "proto/dv/dv_blob.h"
@@ -71,6 +72,10 @@ void decode_run(const struct read_effect *read, struct bytes file, struct read_r
 		/* In a stored file this is damage, not a request's fault. */
 		if (st == ST_DV_CORRUPT)
 			err->st = st = ST_CORRUPT;
+		break;
+	case READ_ADOPTED:
+		st = adopt_read(file, read->ref, read->metadata, read->limit, &ret_r->own_adopted,
+				err);
 		break;
 	case READ_BLOB:
 		st = dv_blob_decode(file, &ret_r->own_vector, err);

@@ -13,9 +13,10 @@
 #include "proto/iceberg/metadata.h"
 #include "proto/rpc/msg.h"
 
-/* The version, the positions as the worker stated them (Seal's totals count those), the message. */
-#define FRAG_VERSION 3
-#define FRAG_HEAD 9
+/* The version, the positions as the worker stated them (Seal's totals count those), the format
+ * version of adopted manifests, the message with the files of those among its own. */
+#define FRAG_VERSION 4
+#define FRAG_HEAD 10
 #define SEAL_VERSION 1
 
 static enum status full(struct err *err)
@@ -71,12 +72,16 @@ struct frag *frag_find(const struct txn *x, struct strv id, int32_t attempt)
 
 const struct content_file *frag_object(const struct frag *f, size_t i)
 {
-	return i < f->n_files ? &f->files[i] : &f->delete_files[i - f->n_files].file;
+	if (i < f->n_files)
+		return &f->files[i];
+	i -= f->n_files;
+	return i < f->n_delete_files ? &f->delete_files[i].file
+				     : &f->manifests[i - f->n_delete_files].object;
 }
 
 size_t frag_n_objects(const struct frag *f)
 {
-	return f->n_files + f->n_delete_files;
+	return f->n_files + f->n_delete_files + f->n_manifests;
 }
 
 void frag_keep(struct txn *x, struct frag *f)
@@ -145,7 +150,7 @@ static enum status decode_delete(const struct metadata *m, struct txn *x,
 	return ST_OK;
 }
 
-static enum status no_path_twice(const struct frag *f, struct err *err)
+enum status frag_no_path_twice(const struct frag *f, struct err *err)
 {
 	size_t n = frag_n_objects(f);
 	struct strv *v = base_calloc(n ? n : 1, sizeof *v);
@@ -270,10 +275,10 @@ static enum status kind_allows(const struct metadata *m, const struct txn *x,
 			       "format version %d has deletion vectors in place of position "
 			       "delete files",
 			       version);
-	if (in->n_manifests)
-		return err_set(err, ST_UNSUPPORTED, "manifests",
-			       "finished manifests are not taken yet");
-	if (in->n_data_files == 0 && in->n_deletes == 0 && in->n_delete_files == 0)
+	if (x->row.kind == RPC_KIND_DELETE && in->n_manifests)
+		return err_set(err, ST_BAD_REQUEST, "manifests", "a delete stages no data file");
+	if (in->n_data_files == 0 && in->n_deletes == 0 && in->n_delete_files == 0 &&
+	    in->n_manifests == 0)
 		return err_set(err, ST_BAD_REQUEST, "", "the fragment is empty");
 	if (in->fragment_id.n == 0 || in->fragment_id.n > 255)
 		return err_set(err, ST_BAD_REQUEST, "fragment_id", "must have 1 to 255 bytes");
@@ -325,7 +330,9 @@ enum status frag_decode(const struct metadata *m, struct txn *x, const struct rp
 	if (st == ST_OK)
 		st = decode_delete_files(m, x, in, false, f, err);
 	if (st == ST_OK)
-		st = no_path_twice(f, err);
+		st = intake_note(m, x, in, f, err);
+	if (st == ST_OK)
+		st = frag_no_path_twice(f, err);
 	if (st == ST_OK)
 		st = blob_spend(x, f, err);
 	if (st == ST_OK)
@@ -580,11 +587,12 @@ bool frag_pack(struct txn *x, struct frag *f)
 		buf_putc(&b, FRAG_VERSION);
 		put_u64be(stated, (uint64_t)f->positions);
 		buf_put(&b, stated, sizeof stated);
+		buf_putc(&b, (uint8_t)f->manifest_version);
 		msg_encode(&rpc_record_fragment, &out, &b);
 		ok = buf_ok(&b) && arena_bytes(&x->arena, buf_bytes(&b), &f->payload);
 		/* The message does not say what its files held: a repeat that finds something else
 		 * in them is another fragment. */
-		if (ok && f->n_blobs)
+		if (ok && (f->n_blobs || f->n_manifests))
 			f->stored = digest_sha256(f->payload);
 	}
 	buf_fini(&b);
@@ -636,6 +644,8 @@ enum status frag_unpack(struct txn *x, const struct fragment_row *row, struct fr
 	}
 	f->n_deletes = in->n_deletes;
 	st = decode_delete_files(x->table->meta, x, in, true, f, err);
+	if (st == ST_OK)
+		st = intake_unpack(x, in, row->payload.p[9], f, err);
 	if (st == ST_OK)
 		st = blob_spend(x, f, err);
 	if (st == ST_OK)

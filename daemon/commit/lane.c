@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "daemon/commit/adopt.h"
 #include "daemon/commit/lineage.h"
 #include "daemon/commit/merge.h"
 #include "daemon/commit/posdel.h"
@@ -87,7 +88,9 @@ static enum status write_vector(struct lane_work *k, const struct plan_change *c
 struct fresh {
 	struct rewrite_row row;
 	struct bytes file;
-	bool is_new; /* written by this snapshot: the view is made once the numbers are fixed */
+	bool is_new; /* first listed by this snapshot: the view is made once the numbers are fixed */
+	const struct plan_adopted *adopted; /* not written here */
+	const struct content_file *files;   /* with it: the transaction's */
 };
 
 struct next {
@@ -248,6 +251,26 @@ static enum status new_rows(struct lane_work *k, enum manifest_content content,
 	return ST_OK;
 }
 
+static enum status lane_adopt(struct lane_work *k, const struct plan_txn *t,
+			      const struct plan_adopted *ad, struct next *next,
+			      struct tally *tally, struct err *err)
+{
+	struct fresh *f = &next->v[next->n];
+	*f = (struct fresh){.is_new = true, .adopted = ad, .files = t->files};
+	enum status st =
+		adopt_row(ad, t->files, k->w.meta, &k->w.out->arena, &f->row.f, err);
+	if (st != ST_OK)
+		return st;
+	f->row.f.seq = f->row.f.min_seq = k->w.seq;
+	f->row.f.added_snapshot_id = k->w.snapshot_id;
+	for (size_t i = 0; i < ad->n; i++)
+		if (!tally_add(tally, &t->files[ad->first + i]))
+			return full(err);
+	next->n++;
+	tally->created++;
+	return ST_OK;
+}
+
 static enum status lane_data(struct lane_work *k, const struct plan_lane *lane, struct next *next,
 			     struct tally *tally, struct err *err)
 {
@@ -258,18 +281,29 @@ static enum status lane_data(struct lane_work *k, const struct plan_lane *lane, 
 		arena_calloc(a, lane->n_files ? lane->n_files : 1, sizeof(struct manifest_entry *));
 	if (!all || !v)
 		return full(err);
-	for (size_t i = 0; i < lane->n_txns; i++)
-		for (size_t j = 0; j < lane->txns[i]->n_files; j++) {
+	for (size_t i = 0; i < lane->n_txns; i++) {
+		const struct plan_txn *t = lane->txns[i];
+		size_t adopted = 0;
+		for (size_t j = 0; j < t->n_files; j++) {
+			if (adopted < t->n_adopted && t->adopted[adopted].first == j) {
+				const struct plan_adopted *ad = &t->adopted[adopted++];
+				enum status st = lane_adopt(k, t, ad, next, tally, err);
+				if (st != ST_OK)
+					return st;
+				j += ad->n - 1;
+				continue;
+			}
 			all[n] = (struct manifest_entry){.status = ENTRY_ADDED,
 							 .snapshot_id = k->w.snapshot_id,
 							 .seq = SEQ_NONE,
 							 .file_seq = SEQ_NONE,
-							 .file = lane->txns[i]->files[j]};
+							 .file = t->files[j]};
 			v[n] = &all[n];
 			if (!tally_add(tally, &all[n].file))
 				return full(err);
 			n++;
 		}
+	}
 	return n ? new_rows(k, MANIFEST_DATA, v, NULL, n, next, tally, err) : ST_OK;
 }
 
@@ -342,8 +376,11 @@ static enum status make_views(struct lane_work *k, struct next *next, struct err
 			return full(err);
 		out->views = items;
 		struct mview *view = NULL;
-		enum status st = mview_read(f->file, &f->row.f, k->w.meta, k->w.in->max_bytes, &view,
-					    err);
+		enum status st =
+			f->adopted ? adopt_view(f->adopted, f->files, k->w.meta, &f->row.f,
+						k->w.in->max_bytes, &view, err)
+				   : mview_read(f->file, &f->row.f, k->w.meta, k->w.in->max_bytes,
+						&view, err);
 		if (st != ST_OK)
 			return st;
 		f->row.view = view;
@@ -413,10 +450,10 @@ static bool row_ids(struct lane_work *k, const struct plan_lane *lane, const str
 				const struct fresh *f = &next->v[r];
 				if (!f->is_new || f->row.view->content != MANIFEST_DATA)
 					continue;
-				const struct manifest_entry *found =
-					mview_find(f->row.view, t->files[j].path);
+				const struct mfile *found =
+					mview_look(f->row.view, mview_key(t->files[j].path));
 				if (found)
-					e->first_row_ids[j] = found->file.first_row_id;
+					e->first_row_ids[j] = found->first_row_id;
 			}
 		}
 	}

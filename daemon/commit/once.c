@@ -139,6 +139,14 @@ static void once_run(struct core *c, struct gather *g)
 		return;
 	}
 	const struct rpc_commit_once *m = r->in.u.once;
+	for (size_t i = 0; i < m->n_fragments; i++) {
+		struct frag *f = frag_find(x, m->fragments[i].fragment_id, m->fragments[i].attempt);
+		if (intake_join(x, f, &err) != ST_OK) {
+			err_prefix(&err, "fragments[%zu]", i);
+			once_refuse(c, r, &err);
+			return;
+		}
+	}
 	bool waiting = false;
 	enum status st = ST_OK;
 	LIST_FOR (n, tmp, &x->frags) {
@@ -255,9 +263,11 @@ void once_start(struct core *c, struct request *r)
 		return;
 	}
 	r->gather.run = once_run;
-	for (size_t i = 0; i < m->n_fragments; i++)
-		blob_fetch(c, r, frag_find(x, m->fragments[i].fragment_id, m->fragments[i].attempt),
-			   i);
+	for (size_t i = 0; i < m->n_fragments; i++) {
+		struct frag *f = frag_find(x, m->fragments[i].fragment_id, m->fragments[i].attempt);
+		blob_fetch(c, r, f, i);
+		intake_fetch(c, r, x, f, i);
+	}
 	if (!r->blobs)
 		once_run(c, &r->gather);
 }

@@ -292,6 +292,13 @@ static enum status check_files(struct plan *p, const struct plan_txn *t,
 			       const struct plan_ref *r, const struct paths *batch,
 			       struct err *err)
 {
+	int version = metadata_format_version(p->base);
+	for (size_t i = 0; i < t->n_adopted; i++)
+		if (t->adopted[i].format_version != version)
+			return err_set(err, ST_FORMAT_CHANGED, "manifests",
+				       "a manifest of version %d for a table of version %d: %.*s",
+				       t->adopted[i].format_version, version,
+				       STRV_ARG(t->adopted[i].path));
 	const struct partition_spec *last = NULL;
 	struct field *types = NULL;
 	for (size_t i = 0; i < t->n_files + t->n_delete_files; i++) {

@@ -32,6 +32,14 @@ struct plan_delete_file {
 	bool told;
 };
 
+/* A finished manifest of the worker's that is listed as it is; its files lie together. */
+struct plan_adopted {
+	struct strv path;
+	int64_t length;
+	int format_version; /* the manifest's */
+	size_t first, n;    /* of the transaction's files */
+};
+
 enum plan_wish { PLAN_COMMIT, PLAN_ABORT, PLAN_EXPIRE };
 
 struct plan_txn {
@@ -45,6 +53,8 @@ struct plan_txn {
 	const struct content_file *files;
 	const int32_t *schema_ids; /* parallel to files */
 	size_t n_files;
+	const struct plan_adopted *adopted; /* in the order of their files */
+	size_t n_adopted;
 	struct plan_delete *deletes; /* each data file once */
 	size_t n_deletes;
 	const struct plan_delete_file *delete_files;

@@ -20,10 +20,12 @@
 struct metadata;
 struct mlist;
 struct mview;
+struct adopted;
 struct manifest_file;
 struct requirement;
 struct update;
 struct bitmap64;
+struct rpc_manifest_ref;
 struct rpc_begin;
 struct rpc_stage;
 struct rpc_seal;
@@ -51,6 +53,8 @@ enum read_as {
 	READ_MANIFEST,	    /* -> own_view, by mview_read with `row` and `metadata` */
 	READ_INDEX,	    /* the same, its light view */
 	READ_VECTOR,	    /* framed blob at offset, length -> own_vector */
+	READ_ADOPTED,	    /* a manifest of a worker's, no longer than length -> own_adopted, by
+			     * adopt_read with `ref` and `metadata` */
 	READ_BLOB,	    /* the same, in a file that a worker wrote: what is wrong with it is the
 			     * request's fault, and how many positions it has is not looked at */
 };
@@ -62,6 +66,8 @@ struct read_effect {
 	int64_t length; /* READ_VECTOR, READ_BLOB; otherwise an upper bound or -1 */
 	int64_t cardinality;		 /* READ_VECTOR: must match */
 	const struct manifest_file *row; /* READ_MANIFEST, READ_INDEX */
+	const struct rpc_manifest_ref *ref; /* READ_ADOPTED */
+	size_t limit;			    /* READ_ADOPTED: bytes of the decoded form */
 	const struct metadata *metadata; /* likewise: specs and schemas; READ_MANIFEST_LIST */
 };
 
@@ -71,6 +77,7 @@ struct read_result {
 	struct mlist *own_list; /* objects.h */
 	struct mview *own_view;
 	struct bitmap64 *own_vector;
+	struct adopted *own_adopted; /* adopt.h */
 };
 
 struct put_effect {

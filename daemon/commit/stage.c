@@ -150,6 +150,8 @@ static void stage_run(struct core *c, struct gather *g)
 		request_let(r);
 		return;
 	}
+	if (r->blob_err.st == ST_OK && intake_join(x, r->frag, &r->blob_err) != ST_OK)
+		err_prefix(&r->blob_err, "fragment");
 	if (r->blob_err.st != ST_OK) {
 		request_fail(c, r, &r->blob_err);
 		stage_over(c, r);
@@ -238,6 +240,7 @@ void stage_stage(struct core *c, struct request *r)
 	request_hold_txn(r, x);
 	r->gather.run = stage_run;
 	blob_fetch(c, r, r->frag, 0);
+	intake_fetch(c, r, x, r->frag, 0);
 	if (!r->blobs)
 		stage_run(c, &r->gather);
 }

@@ -80,6 +80,13 @@ struct frag_blob {
 	int64_t cardinality;
 };
 
+/* A finished manifest of a worker's. */
+struct frag_manifest {
+	struct rpc_manifest_ref ref;
+	struct content_file object; /* path and size, as the store must have it */
+	struct adopted *got; /* once it was read; the transaction's */
+};
+
 /* One staged attempt of a fragment, decoded, in the transaction's arena. */
 struct frag {
 	struct list node;
@@ -102,6 +109,10 @@ struct frag {
 	size_t n_deletes;
 	struct frag_blob *blobs;
 	size_t n_blobs;
+	struct frag_manifest *manifests;
+	size_t n_manifests;
+	struct plan_adopted *adopted; /* NULL until the manifests' files are among the files */
+	int manifest_version;
 	struct strv *spent; /* the files of the blobs, each once, ascending: garbage in the end */
 	size_t n_spent;
 	struct plan_delete_file *delete_files;
@@ -148,6 +159,8 @@ struct txn {
 	bool ending;	     /* an expiry statement is under way */
 	bool turning;	     /* its line is being served */
 	struct entry entry;
+	struct adopted **manifests; /* owned */
+	size_t n_manifests, cap_manifests;
 	struct bitmap64 **sets; /* owned: positions of deletes */
 	size_t n_sets, cap_sets;
 	size_t set_bytes, weighed; /* of the sets; of all as the core counts it */
@@ -157,6 +170,9 @@ struct txn {
 	struct content_file *files;
 	int32_t *schema_ids;
 	size_t n_files;
+	struct plan_adopted *adopted;
+	struct content_file *lists; /* parallel: path and size of each manifest */
+	size_t n_adopted;
 	struct strv *spent; /* files whose content was taken at Stage; each once, ascending */
 	size_t n_spent;
 	struct plan_delete_file *delete_files;
@@ -410,12 +426,14 @@ void txn_hold(struct txn *x);
 void txn_let(struct txn *x);
 /* The set lives as long as the transaction. */
 void txn_own_set(struct txn *x, struct bitmap64 *own_bits);
+/* The same for what a manifest held. */
+void txn_own_adopted(struct txn *x, struct adopted *own_a);
 /* Fixes the winners and what they bring together; the state is the caller's to move. */
 MUST_CHECK enum status txn_seal(struct core *c, struct txn *x, struct frag **winners, size_t n,
 				struct err *err);
 /* From the packed form of a row. */
 MUST_CHECK enum status txn_set_summary(struct txn *x, struct bytes packed, struct err *err);
-/* The i-th of the objects that the winners bring: data files, then delete files. */
+/* The i-th of the objects that the winners bring: data files, delete files, manifests. */
 const struct content_file *txn_object(const struct txn *x, size_t i);
 size_t txn_n_objects(const struct txn *x);
 /* Confirms staged objects by size with requests that are sent now, then queues. */
@@ -533,6 +551,8 @@ bool frag_among(const struct strv *sorted, size_t n, struct strv text);
 /* The i-th of the objects that it brings: data files, then delete files. */
 const struct content_file *frag_object(const struct frag *f, size_t i);
 size_t frag_n_objects(const struct frag *f);
+/* ST_DUPLICATE_PATH when two of its objects have one path. */
+MUST_CHECK enum status frag_no_path_twice(const struct frag *f, struct err *err);
 /* Makes it one of the transaction's. */
 void frag_keep(struct txn *x, struct frag *f);
 struct frag *frag_find(const struct txn *x, struct strv id, int32_t attempt);
@@ -547,6 +567,18 @@ MUST_CHECK enum status blob_spend(struct txn *x, struct frag *f, struct err *err
  * request has been read, gather.run is called, with what was wrong in blob_err, whose field begins
  * at the fragment: member of the message, for CommitOnce the one at `at`. */
 void blob_fetch(struct core *c, struct request *r, struct frag *f, size_t at);
+
+/* --- intake.c --- */
+/* Checks what the fragment says of its manifests. */
+MUST_CHECK enum status intake_note(const struct metadata *m, struct txn *x,
+				   const struct rpc_fragment *in, struct frag *f, struct err *err);
+/* Reads them; otherwise as blob_fetch. */
+void intake_fetch(struct core *c, struct request *r, struct txn *x, struct frag *f, size_t at);
+/* Puts their files beside the fragment's own; nothing when that was done. */
+MUST_CHECK enum status intake_join(struct txn *x, struct frag *f, struct err *err);
+/* After a stored fragment's files were unpacked. */
+MUST_CHECK enum status intake_unpack(struct txn *x, const struct rpc_fragment *in, int version,
+				     struct frag *f, struct err *err);
 
 /* --- batch.c --- */
 void batch_start(struct core *c, struct table *t);

@@ -4,6 +4,8 @@
 #include "daemon/commit/state.h"
 #include "daemon/commit/mutant.h"
 
+#include "daemon/commit/adopt.h"
+
 #include "proto/dv/bitmap64.h"
 #include "proto/iceberg/metadata.h"
 #include "proto/rpc/msg.h"
@@ -57,6 +59,9 @@ static void free_now(struct txn *x)
 	for (size_t i = 0; i < x->n_sets; i++)
 		bitmap64_free(x->sets[i]);
 	base_free(x->sets);
+	for (size_t i = 0; i < x->n_manifests; i++)
+		adopt_free(x->manifests[i]);
+	base_free(x->manifests);
 	base_free(x->frag_slots);
 	arena_fini(&x->arena);
 	base_free(x);
@@ -235,6 +240,17 @@ static void own_set(struct txn *x, struct bitmap64 *set)
 	x->set_bytes += bitmap64_memory(set);
 }
 
+void txn_own_adopted(struct txn *x, struct adopted *own_a)
+{
+	if (x->n_manifests == x->cap_manifests) {
+		x->cap_manifests = x->cap_manifests ? x->cap_manifests * 2 : 4;
+		x->manifests = base_realloc_array(x->manifests, x->cap_manifests,
+						  sizeof(struct adopted *));
+	}
+	x->manifests[x->n_manifests++] = own_a;
+	x->set_bytes += own_a->arena.used;
+}
+
 void txn_own_set(struct txn *x, struct bitmap64 *own_bits)
 {
 	own_set(x, own_bits);
@@ -277,19 +293,23 @@ static enum status merge_deletes(struct txn *x, size_t *ret_n, struct err *err)
 
 const struct content_file *txn_object(const struct txn *x, size_t i)
 {
-	return i < x->n_files ? &x->files[i] : &x->delete_files[i - x->n_files].file;
+	if (i < x->n_files)
+		return &x->files[i];
+	i -= x->n_files;
+	return i < x->n_delete_files ? &x->delete_files[i].file
+				     : &x->lists[i - x->n_delete_files];
 }
 
 size_t txn_n_objects(const struct txn *x)
 {
-	return x->n_files + x->n_delete_files;
+	return x->n_files + x->n_delete_files + x->n_adopted;
 }
 
 enum status txn_seal(struct core *c, struct txn *x, struct frag **winners, size_t n,
 		     struct err *err)
 {
 	(void)c;
-	size_t files = 0, delete_files = 0, spent = 0;
+	size_t files = 0, delete_files = 0, spent = 0, manifests = 0;
 	x->winners = winners;
 	x->n_winners = n;
 	enum status st = merge_deletes(x, &x->n_merged, err);
@@ -298,17 +318,26 @@ enum status txn_seal(struct core *c, struct txn *x, struct frag **winners, size_
 	for (size_t i = 0; i < n; i++) {
 		files += winners[i]->n_files;
 		delete_files += winners[i]->n_delete_files;
+		manifests += winners[i]->n_manifests;
 	}
 	x->files = arena_calloc(&x->arena, files ? files : 1, sizeof *x->files);
 	x->schema_ids = arena_calloc(&x->arena, files ? files : 1, sizeof *x->schema_ids);
 	x->delete_files = arena_calloc(&x->arena, delete_files ? delete_files : 1,
 				       sizeof *x->delete_files);
-	if (!x->files || !x->schema_ids || !x->delete_files)
+	x->adopted = arena_calloc(&x->arena, manifests ? manifests : 1, sizeof *x->adopted);
+	x->lists = arena_calloc(&x->arena, manifests ? manifests : 1, sizeof *x->lists);
+	if (!x->files || !x->schema_ids || !x->delete_files || !x->adopted || !x->lists)
 		return err_set(err, ST_TOO_LARGE, "", "the transaction exceeds the memory limit");
-	x->n_files = x->n_delete_files = 0;
+	x->n_files = x->n_delete_files = x->n_adopted = 0;
 	x->rows_updated = 0;
 	for (size_t i = 0; i < n; i++) {
 		const struct frag *f = winners[i];
+		for (size_t k = 0; k < f->n_manifests; k++) {
+			struct plan_adopted *ad = &x->adopted[x->n_adopted];
+			x->lists[x->n_adopted++] = f->manifests[k].object;
+			*ad = f->adopted[k];
+			ad->first += x->n_files;
+		}
 		for (size_t k = 0; k < f->n_files; k++) {
 			x->files[x->n_files] = f->files[k];
 			x->schema_ids[x->n_files++] = f->schema_ids[k];
@@ -491,7 +520,7 @@ void txn_restore(struct core *c, struct table *t, const struct sql_item_result *
 	if (st != ST_OK && st != ST_CORRUPT && item->row.state == TXN_DB_SEALED) {
 		/* The table has changed since it was sealed: decided as a rejection. */
 		x->refused = err;
-		x->n_winners = x->n_files = x->n_delete_files = x->n_merged = 0;
+		x->n_winners = x->n_files = x->n_delete_files = x->n_adopted = x->n_merged = 0;
 		st = ST_OK;
 	}
 	if (st != ST_OK) {

@@ -4,6 +4,7 @@
 #include "proto/avro/avro_prog.h"
 #include "proto/avro/manifest_cols.h"
 #include "proto/avro/manifest_list.h"
+#include "proto/base/json.h"
 
 /* Deletion vectors had their own content number in drafts of format version 3. */
 #define CONTENT_LEGACY_DV 3
@@ -99,6 +100,7 @@ struct reader {
 	const struct manifest_file *row;
 	struct avro_prog *prog;
 	struct manifest_entry empty;
+	bool unlisted;       /* nothing is inherited */
 	int64_t next_row_id; /* ROW_ID_NONE when the row has none */
 	size_t cap;
 	struct err *err;
@@ -166,6 +168,8 @@ static enum status finish_entry(struct reader *r, struct manifest_entry *e)
 	if ((f->content == CONTENT_DATA) != (r->m->content == MANIFEST_DATA))
 		return err_set(r->err, ST_CORRUPT, "content",
 			       "the file's content is not that of its manifest");
+	if (r->unlisted)
+		return ST_OK;
 	st = inherit_seq(r, e);
 	return st == ST_OK ? inherit_row_id(r, e) : st;
 }
@@ -233,7 +237,8 @@ static enum status keep_partition(struct manifest *m, const struct field *partit
 }
 
 static enum status read_file(struct manifest *m, struct bytes file, const struct manifest_file *row,
-			     const struct field *partition, size_t n, struct err *err)
+			     bool unlisted, const struct field *partition, size_t n,
+			     struct err *err)
 {
 	struct avro_container c;
 	struct manifest_cols cols;
@@ -249,7 +254,11 @@ static enum status read_file(struct manifest *m, struct bytes file, const struct
 	st = keep_partition(m, partition, n, types, err);
 	if (st != ST_OK)
 		return st;
-	struct reader r = {.m = m, .row = row, .err = err, .next_row_id = ROW_ID_NONE};
+	struct reader r = {.m = m,
+			   .row = row,
+			   .err = err,
+			   .unlisted = unlisted,
+			   .next_row_id = ROW_ID_NONE};
 	if (row->content == MANIFEST_DATA)
 		r.next_row_id = row->first_row_id;
 	r.empty = (struct manifest_entry){
@@ -282,9 +291,83 @@ enum status manifest_read(struct bytes file, const struct manifest_file *row,
 	struct manifest *m = base_calloc(1, sizeof *m);
 	m->refs = 1;
 	arena_init(&m->arena, limit);
-	enum status st = read_file(m, file, row, partition, n_partition, err);
+	enum status st = read_file(m, file, row, false, partition, n_partition, err);
 	if (st != ST_OK) {
 		name_file(row->path, err);
+		manifest_unref(m);
+		return st;
+	}
+	*ret_m = m;
+	return ST_OK;
+}
+
+/* ---- manifests without a row ---- */
+
+/* The schema in the header names itself. */
+static int32_t schema_id_in(struct strv schema)
+{
+	struct jdoc *doc = NULL;
+	struct err ignored;
+	int64_t id = SCHEMA_ID_NONE;
+	if (jdoc_parse(strv_bytes(schema), ST_CORRUPT, &doc, &ignored) != ST_OK)
+		return SCHEMA_ID_NONE;
+	const struct jval *root = jdoc_root(doc);
+	if (!jval_is_object(root) || !jval_as_i64(jval_get(root, "schema-id"), &id) || id < 0 ||
+	    id > INT32_MAX)
+		id = SCHEMA_ID_NONE;
+	jdoc_free(doc);
+	return (int32_t)id;
+}
+
+static enum status read_head(struct bytes file, struct arena *a, struct manifest_head *ret_h,
+			     struct err *err)
+{
+	struct avro_container c;
+	struct strv content, schema;
+	int64_t version = 1, spec = SPEC_ID_NONE, id = SCHEMA_ID_NONE;
+	enum status st = avro_container_open(file, a, &c, err);
+	if (st == ST_OK)
+		st = header_int(&c, "format-version", 1, &version, err);
+	if (st == ST_OK)
+		st = header_int(&c, "partition-spec-id", SPEC_ID_NONE, &spec, err);
+	if (st == ST_OK)
+		st = header_int(&c, "schema-id", SCHEMA_ID_NONE, &id, err);
+	if (st != ST_OK)
+		return st;
+	if (id == SCHEMA_ID_NONE && avro_container_meta(&c, STRV("schema"), &schema))
+		id = schema_id_in(schema);
+	*ret_h = (struct manifest_head){
+		.format_version = (int)version,
+		.data = !avro_container_meta(&c, STRV("content"), &content) ||
+			strv_eq(content, STRV("data")),
+		.spec_id = (int32_t)spec,
+		.schema_id = (int32_t)id,
+	};
+	return ST_OK;
+}
+
+enum status manifest_read_head(struct bytes file, size_t limit, struct manifest_head *ret_h,
+			       struct err *err)
+{
+	struct arena a;
+	arena_init(&a, limit);
+	enum status st = read_head(file, &a, ret_h, err);
+	arena_fini(&a);
+	return st;
+}
+
+enum status manifest_read_unlisted(struct bytes file, int32_t spec_id,
+				   const struct field *partition, size_t n_partition, size_t limit,
+				   struct manifest **ret_m, struct err *err)
+{
+	struct manifest *m = base_calloc(1, sizeof *m);
+	struct manifest_file row = manifest_file_empty();
+	row.spec_id = spec_id;
+	row.content = MANIFEST_DATA;
+	m->refs = 1;
+	arena_init(&m->arena, limit);
+	enum status st = read_file(m, file, &row, true, partition, n_partition, err);
+	if (st != ST_OK) {
 		manifest_unref(m);
 		return st;
 	}

@@ -38,6 +38,14 @@ struct manifest {
 	size_t n;
 };
 
+/* What a manifest says of itself. */
+struct manifest_head {
+	int format_version;
+	bool data;         /* content; a file without the key has data */
+	int32_t spec_id;   /* SPEC_ID_NONE where the writer left it out */
+	int32_t schema_id; /* the header's, else the schema's own; SCHEMA_ID_NONE */
+};
+
 /* Decodes a manifest file and applies inheritance from its row ("Sequence Number Inheritance",
  * "First Row ID Inheritance"): snapshot id, both sequence numbers, and row ids by running count;
  * a row without first_row_id takes away every file's id. partition: the fields of the row's spec as
@@ -49,6 +57,14 @@ struct manifest {
 MUST_CHECK enum status manifest_read(struct bytes file, const struct manifest_file *row,
 				     const struct field *partition, size_t n_partition,
 				     size_t limit, struct manifest **ret_m, struct err *err);
+/* For a manifest that no list names yet, so that there is no row to inherit from: the header, then
+ * the entries of a data manifest with what they leave out absent, row ids too. Errors as above. */
+MUST_CHECK enum status manifest_read_head(struct bytes file, size_t limit,
+					  struct manifest_head *ret_h, struct err *err);
+MUST_CHECK enum status manifest_read_unlisted(struct bytes file, int32_t spec_id,
+					      const struct field *partition, size_t n_partition,
+					      size_t limit, struct manifest **ret_m,
+					      struct err *err);
 struct manifest *manifest_ref(struct manifest *m);
 /* m may be NULL. */
 void manifest_unref(struct manifest *own_m);

@@ -258,3 +258,19 @@ enum status manifest_write(const struct manifest_params *params,
 	*ret_row = row;
 	return ST_OK;
 }
+
+enum status manifest_describe(const struct manifest_params *params,
+			      const struct manifest_entry *const *entries, size_t n,
+			      struct arena *a, struct manifest_file *ret_row, struct err *err)
+{
+	struct manifest_file row;
+	enum status st = begin_row(params, a, &row, err);
+	for (size_t i = 0; st == ST_OK && i < n; i++) {
+		st = count(&row, entries[i], err);
+		if (st == ST_OK)
+			summarise(&row, params->partition, &entries[i]->file.partition);
+	}
+	if (st == ST_OK)
+		*ret_row = row;
+	return st;
+}

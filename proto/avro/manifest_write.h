@@ -41,4 +41,12 @@ MUST_CHECK enum status manifest_write(const struct manifest_params *params,
 				      struct buf *out, struct arena *a,
 				      struct manifest_file *ret_row, struct err *err);
 
+/* The row of a manifest that was written elsewhere and of which only the entries are known: counts
+ * and partition summaries as manifest_write makes them, and in the same way incomplete; length and
+ * path are the caller's. Of params, spec, content and partition count. */
+MUST_CHECK enum status manifest_describe(const struct manifest_params *params,
+					 const struct manifest_entry *const *entries, size_t n,
+					 struct arena *a, struct manifest_file *ret_row,
+					 struct err *err);
+
 #endif

@@ -13,6 +13,7 @@
 #define OFFSET_NONE INT64_MIN       /* no content offset or content size */
 #define SORT_ORDER_NONE INT32_MIN   /* no sort-order-id; 0 is the unsorted order */
 #define SCHEMA_ID_NONE INT32_MIN    /* no schema-id */
+#define SPEC_ID_NONE INT32_MIN      /* no partition-spec-id */
 
 /* Field ids of metadata columns ("Reserved Field IDs" of the table spec). */
 #define FIELD_ID_FILE INT32_C(2147483646)

@@ -2,8 +2,12 @@
  * up, aborted, with messages out of turn and with wrong tokens. */
 #include <inttypes.h>
 
+#include "proto/avro/manifest_list.h"
+#include "proto/avro/manifest_write.h"
 #include "proto/base/jwrite.h"
 #include "proto/dv/dv_blob.h"
+#include "proto/iceberg/metadata.h"
+#include "proto/iceberg/partition.h"
 #include "proto/rpc/msg.h"
 #include "tests/sim/actors.h"
 
@@ -294,6 +298,68 @@ static void as_messages(struct world *w, struct rpc_fragment *f)
 	f->n_data_files = f->n_deletes = 0;
 }
 
+/* Lists the fragment's files in a manifest of the worker's own and brings that. */
+static void into_manifest(struct world *w, struct job *j, struct metadata *m, struct rpc_fragment *f)
+{
+	const struct partition_spec *spec = metadata_spec_by_id(m, 0);
+	struct manifest_params p = {.format_version = metadata_format_version(m),
+				    .content = MANIFEST_DATA,
+				    .schema = STRV("{}"),
+				    .schema_id = metadata_current_schema_id(m),
+				    .spec_fields = STRV("[]"),
+				    .n_partition = spec->n,
+				    .snapshot_id = SNAPSHOT_NONE,
+				    .codec = CODEC_DEFLATE};
+	struct manifest_entry *e = world_alloc(w, f->n_data_files * sizeof *e);
+	const struct manifest_entry **v = world_alloc(w, f->n_data_files * sizeof(void *));
+	struct rpc_manifest_ref *ref = world_alloc(w, sizeof *ref);
+	struct field *fields = NULL;
+	struct manifest_file row;
+	struct buf b;
+	struct err err;
+	ASSERT(partition_type(spec, metadata_schema(m), &w->mem, &fields, &err) == ST_OK);
+	p.partition = fields;
+	world_bytes(w, p.sync, sizeof p.sync);
+	for (size_t i = 0; i < f->n_data_files; i++) {
+		const struct rpc_data_file *d = &f->data_files[i];
+		e[i] = (struct manifest_entry){.status = ENTRY_ADDED,
+					       .snapshot_id = SNAPSHOT_NONE,
+					       .seq = SEQ_NONE,
+					       .file_seq = SEQ_NONE,
+					       .file = content_file_empty()};
+		e[i].file.path = d->path;
+		e[i].file.format = d->format;
+		e[i].file.record_count = d->record_count;
+		e[i].file.file_size = d->file_size;
+		e[i].file.partition.n = spec->n;
+		e[i].file.partition.v = world_alloc(w, (spec->n + 1) * sizeof(struct value));
+		if (spec->n)
+			e[i].file.partition.v[0] =
+				d->partition[0].has_value
+					? (struct value){.b = d->partition[0].value}
+					: VALUE_NULL;
+		v[i] = &e[i];
+	}
+	buf_init(&b, (size_t)1 << 20);
+	ASSERT(manifest_write(&p, v, f->n_data_files, &b, &w->mem, &row, &err) == ST_OK);
+	*ref = (struct rpc_manifest_ref){
+		.path = world_printf(w, "%.*s/metadata/w-%06d.avro", STRV_ARG(metadata_location(m)),
+				     w->actors->files++),
+		.length = (int64_t)b.n,
+		.added_files = row.added_files,
+		.added_rows = row.added_rows};
+	if (!w->calm && world_chance(w, 20)) {
+		ref->added_rows++;
+		j->in->sabotaged = j->in->hopeless = true;
+	}
+	store_put(w, ref->path, world_copy(w, buf_bytes(&b)), (int64_t)b.n);
+	buf_fini(&b);
+	f->manifests = ref;
+	f->n_manifests = 1;
+	f->data_files = NULL;
+	f->n_data_files = 0;
+}
+
 static struct job *new_job(struct world *w, struct worker *worker)
 {
 	struct job *j = world_alloc(w, sizeof *j);
@@ -335,7 +401,6 @@ static struct job *new_job(struct world *w, struct worker *worker)
 			in->dead = false;
 		}
 	}
-	metadata_unref(m);
 	if (j->begin.kind == RPC_KIND_DELETE)
 		j->n_frags = 1;
 	for (size_t i = 0; i < j->n_frags; i++) {
@@ -346,10 +411,13 @@ static struct job *new_job(struct world *w, struct worker *worker)
 		f->data_files = world_alloc(w, 4 * sizeof *f->data_files);
 		for (int k = 0; k < files; k++)
 			add_file(w, j, f, location);
+		if (files && metadata_format_version(m) >= 2 && world_chance(w, 250))
+			into_manifest(w, j, m, f);
 		if (world_chance(w, 200))
 			as_messages(w, f);
 		ASSERT(msg_fragment_digest(f, &f->digest));
 	}
+	metadata_unref(m);
 	if (world_chance(w, 150)) {
 		j->summary = world_alloc(w, sizeof *j->summary);
 		*j->summary = (struct rpc_property){

@@ -2,6 +2,8 @@
  * takes away, and packed seals. */
 #include "daemon/commit/state.h"
 
+#include "daemon/commit/adopt.h"
+#include "daemon/commit/check.h"
 #include "proto/rpc/msg.h"
 #include "tests/unit/core_table.h"
 
@@ -178,15 +180,6 @@ START_TEST(refusals)
 	digest();
 	UNIT_STATUS(frag_decode(t->meta, &x, &in, &f, &err), ST_DV_CORRUPT);
 	ck_assert(strv_starts(strv_of(err.field), STRV("deletes[1].vector")));
-}
-END_TEST
-
-START_TEST(not_yet)
-{
-	struct rpc_manifest_ref manifest = {.path = ct_path(t, "m.avro")};
-	in.manifests = &manifest;
-	in.n_manifests = 1;
-	refused(ST_UNSUPPORTED, "manifests");
 }
 END_TEST
 
@@ -459,6 +452,69 @@ START_TEST(ranges_refused)
 	UNIT_STATUS(frag_positions(&x, bitmap64_new(), 0, "blob", &d, &err), ST_BAD_REQUEST);
 	ck_assert_str_eq(err.field, "blob");
 	ck_assert(!d.positions);
+}
+END_TEST
+
+/* A manifest's files join those of the fragment, and stand in the row with them. */
+START_TEST(manifests)
+{
+	struct rpc_manifest_ref ref = {ct_path(t, "m.avro"), 500, 2, 30};
+	struct err err = {0};
+	in.manifests = &ref;
+	in.n_manifests = 1;
+	ref.length = 0;
+	refused(ST_BAD_REQUEST, "manifests[0].length");
+	ref.length = INT64_MAX;
+	refused(ST_TOO_LARGE, "manifests[0].length");
+	ref.length = 500;
+	ref.added_files = 0;
+	refused(ST_BAD_REQUEST, "manifests[0].added_files");
+	ref.added_files = 2;
+	ref.added_rows = -1;
+	refused(ST_BAD_REQUEST, "manifests[0].added_rows");
+	ref.added_rows = 30;
+	ref.path = STRV("file:///m.avro");
+	refused(ST_PATH_OUTSIDE, "manifests[0].path");
+	ref.path = ct_path(t, "m.avro");
+	txn_is(RPC_KIND_DELETE);
+	in.n_data_files = 0;
+	refused(ST_BAD_REQUEST, "manifests");
+	in.n_data_files = 2;
+	txn_is(RPC_KIND_ROW_DELTA);
+	struct frag *f = decoded(), *again = NULL;
+	ck_assert(f->n_files == 2 && f->n_manifests == 1 && frag_n_objects(f) == 3);
+	/* As read from it. */
+	struct rpc_data_file records[2];
+	struct content_file found[2];
+	for (int i = 0; i < 2; i++) {
+		records[i] = files[i];
+		records[i].path = ct_path(t, i ? "n" : "m");
+		records[i].has_row_ids = false;
+		records[i].record_count = records[i].new_row_count = 15;
+		records[i].updated_row_count = 0;
+		UNIT_OK(check_data_file(t->meta, &records[i], &x.arena, &found[i], &err), &err);
+	}
+	struct adopted got = {
+		.format_version = 3, .records = records, .files = found, .n = 2};
+	f->manifests[0].got = &got;
+	UNIT_OK(intake_join(&x, f, &err), &err);
+	UNIT_OK(intake_join(&x, f, &err), &err); /* once */
+	ck_assert(f->n_files == 4 && f->rows == 50 && frag_n_objects(f) == 5);
+	ck_assert(f->adopted[0].first == 2 && f->adopted[0].n == 2);
+	ck_assert_int_eq(subtract(f, &err), CACHE_HAVE);
+	ck_assert(frag_pack(&x, f));
+	struct fragment_row row = row_of(f);
+	UNIT_OK(frag_unpack(&x, &row, &again, &err), &err);
+	ck_assert(again->n_files == 4 && again->rows == 50 && again->n_manifests == 1);
+	ck_assert(strv_eq(again->files[3].path, ct_path(t, "n")));
+	const struct plan_adopted *ad = again->adopted;
+	ck_assert(ad->first == 2 && ad->n == 2 && ad->format_version == 3 && ad->length == 500);
+	ck_assert(strv_eq(ad->path, ref.path));
+	/* One of its files is the fragment's, too. */
+	found[1].path = files[1].path;
+	f = decoded();
+	f->manifests[0].got = &got;
+	UNIT_STATUS(intake_join(&x, f, &err), ST_DUPLICATE_PATH);
 }
 END_TEST
 
@@ -756,8 +812,8 @@ static Suite *suite(void)
 	tcase_add_checked_fixture(c, up, down);
 	tcase_add_test(c, decoding);
 	tcase_add_test(c, refusals);
-	tcase_add_test(c, not_yet);
 	tcase_add_test(c, ranges);
+	tcase_add_test(c, manifests);
 	tcase_add_test(c, ranges_refused);
 	tcase_add_test(c, subtracting);
 	tcase_add_test(c, files_of_deletes);
