@@ -16,7 +16,6 @@
 #define OBJECT_MAX_BYTES ((size_t)512 << 20)
 #define RETRY_US INT64_C(100000)
 #define LOAD_TIMEOUT_US INT64_C(30000000)
-#define CACHE_BYTES ((size_t)256 << 20)
 #define REQUEST_BYTES ((size_t)256 << 20)
 
 struct pending_request {
@@ -448,7 +447,7 @@ static struct core_conf conf_of(const struct app *app)
 		.txn_max = (size_t)c->txn_max_open,
 		.request_max_bytes = REQUEST_BYTES,
 		.txn_max_bytes = (size_t)c->txn_max_bytes,
-		.cache_max_bytes = CACHE_BYTES,
+		.cache_max_bytes = (size_t)c->index_max_bytes,
 		.window_us = c->commit_window_ms * 1000,
 		.fairness_us = c->commit_fairness_ms * 1000,
 		.ttl_default_ms = c->txn_ttl_default_ms,

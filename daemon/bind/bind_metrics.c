@@ -45,6 +45,13 @@ static void collect(void *ctx)
 	ad_metrics_copy(METRIC_commit_fenced, c->fenced);
 	ad_metrics_copy(METRIC_commit_findings, c->findings);
 	ad_metrics_copy(METRIC_stale_tokens, c->stale_tokens);
+	struct core_index_stats i = core_index_stats(bind_core(app->core));
+	ad_metrics_set(METRIC_index_bytes, i.index_bytes);
+	ad_metrics_set(METRIC_index_files, i.index_files);
+	ad_metrics_set(METRIC_index_held, i.bytes);
+	ad_metrics_copy(METRIC_index_hits, i.hits);
+	ad_metrics_copy(METRIC_index_misses, i.misses);
+	ad_metrics_copy(METRIC_index_dropped, i.dropped);
 	int64_t lost = 0, rejected = 0, bytes = 0;
 	for (int k = 0; k < SQL_KIND_COUNT; k++) {
 		const struct pgfx_counter *n = pgfx_counters(store->fx, (enum sql_kind)k);

@@ -29,7 +29,7 @@ struct cache {
 	size_t n_buckets, n_items;
 	struct list lru;
 	size_t bytes, max_bytes;
-	struct cache_stats stats;
+	struct core_index_stats stats;
 };
 
 struct cache *cache_new(size_t max_bytes)
@@ -52,9 +52,9 @@ size_t cache_bytes(const struct cache *c)
 	return c->bytes;
 }
 
-struct cache_stats cache_stats(const struct cache *c)
+struct core_index_stats cache_stats(const struct cache *c)
 {
-	struct cache_stats s = c->stats;
+	struct core_index_stats s = c->stats;
 	s.bytes = (int64_t)c->bytes;
 	return s;
 }

@@ -87,13 +87,6 @@ struct list *cache_item_waiters(struct cache_item *it);
 void cache_trim(struct cache *c);
 size_t cache_bytes(const struct cache *c);
 
-struct cache_stats {
-	int64_t bytes;	      /* all objects */
-	int64_t index_bytes;  /* light views among them */
-	int64_t index_files;  /* live files in those */
-	int64_t hits, misses; /* of manifests' light and whole views */
-	int64_t dropped;      /* objects that went for lack of room */
-};
-struct cache_stats cache_stats(const struct cache *c);
+struct core_index_stats cache_stats(const struct cache *c);
 
 #endif

@@ -432,6 +432,11 @@ void core_free(struct core *own_core)
 	base_free(own_core);
 }
 
+struct core_index_stats core_index_stats(const struct core *core)
+{
+	return cache_stats(core->cache);
+}
+
 const struct core_counters *core_counters(const struct core *core)
 {
 	return &core->counters;

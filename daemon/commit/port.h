@@ -322,6 +322,16 @@ struct core_counters {
 };
 const struct core_counters *core_counters(const struct core *core);
 
+/* What is held under cache_max_bytes. */
+struct core_index_stats {
+	int64_t bytes;	      /* all objects */
+	int64_t index_bytes;  /* light views among them */
+	int64_t index_files;  /* live files in those */
+	int64_t hits, misses; /* of manifests' light and whole views */
+	int64_t dropped;      /* objects that went for lack of room */
+};
+struct core_index_stats core_index_stats(const struct core *core);
+
 /* The effect list's storage; the driver owns it. */
 void effects_init(struct effects *fx);
 void effects_fini(struct effects *fx);
