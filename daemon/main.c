@@ -1,6 +1,7 @@
 /* frazild: options and the list of steps. Exit codes: 0 stopped in order, 1 could not start or run,
  * 2 wrong options or configuration, 3 forced out of a drain. */
 #include <getopt.h>
+#include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include "daemon/notify.h"
 #include "daemon/rest/h_rest.h"
 
+#define MMAP_BYTES (256 << 10)
 #define EXIT_USAGE 2
 #define SETS_MAX 256
 
@@ -164,6 +166,8 @@ int main(int argc, char **argv)
 	struct options o = {0};
 	struct err err = {0};
 	struct conf *conf = NULL;
+	/* What a job decodes goes back to the system with it; else the threads' heaps keep it. */
+	(void)mallopt(M_MMAP_THRESHOLD, MMAP_BYTES);
 	if (parse(argc, argv, &o, &err) != ST_OK) {
 		complain(&err);
 		return EXIT_USAGE;

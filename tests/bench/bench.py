@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures the daemon on this machine, and the Java library's own commits beside it.
 
-usage: bench.py [--long] [--only commits,batch,race,load,peers,parts]
+usage: bench.py [--long] [--only commits,batch,race,load,peers,state,parts]
 
 Sections:
   commits  1, 16, 64 and 256 workers on one table, each with one small transaction at a time: appends of
@@ -11,6 +11,8 @@ Sections:
   load     loadTable beside nginx serving the same bytes
   peers    the Java library against Iceberg's REST test server and with JdbcCatalog, on the same
            PostgreSQL and disk, and against the daemon's REST catalog
+  state    tables of 10,000 and 100,000 files (--files for others), with the whole index in memory and with a
+           megabyte of it; a kill and restart with 10,000 open transactions
   parts    vector merges and manifest entries a second, without a daemon
 
 daemon, PG and client µs are CPU time a transaction of frazild, PostgreSQL and the load generator, which
@@ -38,6 +40,7 @@ import pyarrow as pa  # noqa: E402
 
 import frazil  # noqa: E402
 import peers  # noqa: E402
+import state  # noqa: E402
 import webload  # noqa: E402
 from frazil import parquet  # noqa: E402
 from support.daemon import Daemon  # noqa: E402
@@ -334,15 +337,17 @@ def machine():
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--long", action="store_true", default=os.environ.get("BENCH") == "long")
-    p.add_argument("--only", default="commits,batch,race,load,peers,parts")
+    p.add_argument("--only", default="commits,batch,race,load,peers,state,parts")
     p.add_argument("--workers", default="1,16,64,256")
     p.add_argument("--modes", default="append,delete,mixed")
     p.add_argument("--delays", default="0,%d" % DELAY_MS)
     p.add_argument("--seconds", type=float)
+    p.add_argument("--files", default=os.environ.get("BENCH_FILES"))
     o = p.parse_args()
     only = o.only.split(",")
     o.seconds = o.seconds or (15 if o.long else 3)
     o.workers, o.modes = [int(w) for w in o.workers.split(",")], o.modes.split(",")
+    o.files = [int(n) for n in (o.files or ("10000,100000,1000000" if o.long else "10000,100000")).split(",")]
     o.delays = [int(d) for d in o.delays.split(",")]
     o.load_snapshots, o.load_seconds = ([10, 1000], 10) if o.long else ([10], 3)
     o.peer_clients, o.peer_seconds, o.peer_warmup = ([1, 16, 64, 128], 20, 15) if o.long else ([1, 16, 64], 5, 4)
@@ -376,6 +381,9 @@ def main():
                 batch(d, folder, report)
             finally:
                 d.close()
+        if "state" in only:
+            state.files(daemon_of, folder, os.path.join(ROOT, "build/gcc/bench/bench_table"), report, o.files)
+            state.restart(daemon_of, report)
         d = daemon_of("plain", {})
         try:
             if "race" in only:
