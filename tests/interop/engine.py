@@ -48,11 +48,17 @@ def java_home():
 class Engine:
     """Started at construction, answers when it is up: several start side by side."""
 
-    def __init__(self, name, uri, log):
-        lock, program, self.offers = ENGINES[name]
+    def __init__(self, name, uri, log, command=None, offers=()):
+        """command: (arguments, environment) of one that is not in the list, with what it offers."""
         self.name = name
         env = dict(os.environ)
-        args = [python_of(lock), os.path.join(HERE, "engines", program), uri]
+        if command:
+            args, more = command
+            env.update(more)
+            self.offers = set(offers)
+        else:
+            lock, program, self.offers = ENGINES[name]
+            args = [python_of(lock), os.path.join(HERE, "engines", program), uri]
         if name == "spark":
             args += [glob.glob(os.path.join(script("jars.sh", SPARK_JAR), "*.jar"))[0]]
             env["JAVA_HOME"] = java_home()

@@ -46,6 +46,7 @@ class Report:
 class Suite:
     def __init__(self, uri, engines, folder, auditing=True):
         self.auditing, self.proof = auditing, None
+        self.full = False
         self.postgres = self.warehouse = None  # of a run that starts its own
         self.uri, self.report, self.folder = uri, Report(), folder
         self.engines = {n: Engine(n, uri, os.path.join(folder, n + ".log")) for n in engines}
@@ -110,19 +111,22 @@ class Suite:
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             list(pool.map(self.read_by, self.engines.values()))
 
-    def read_by(self, engine):
+    def read_by(self, engine, bulk=None):
+        """Tables in bulk once each, with row ids where engine and table have them; without a list of them: those that may
+        be read so, and the others twice."""
         began = time.monotonic()
-        bulk = [t for t in self.tables if t.in_bulk]
+        alone = bulk is None
+        bulk = [t for t in self.tables if t.in_bulk] if alone else bulk
         lineage = "lineage" in engine.offers
         for table, rows in zip(bulk, engine.read_many([
-                (t.name, lineage, t.ref if t.snapshot else None, t.snapshot) for t in bulk]) if bulk else ()):
-            self.compare(engine, table, lineage, rows)
-        for table in [t for t in self.tables if not t.in_bulk]:
+                (t.name, lineage and t.lineage, t.ref if t.snapshot else None, t.snapshot) for t in bulk]) if bulk else ()):
+            self.compare(engine, table, lineage and table.lineage, rows)
+        for table in [t for t in self.tables if not t.in_bulk] if alone else ():
             self.compare(engine, table, False)
             if table.lineage:
                 self.compare(engine, table, True)
         print("read   %s %s: %d tables, %.1f s" % (
-            engine.name, engine.version, len(self.tables), time.monotonic() - began), flush=True)
+            engine.name, engine.version, len(self.tables if alone else bulk), time.monotonic() - began), flush=True)
 
     # ---- auditing
     def audit_all(self):
@@ -250,6 +254,9 @@ def run(suite, parts, rpc):
         if suite.warehouse:
             suite.part("java loads every version of all tables", clock_suite.load_all, suite)
     suite.read_all()
+    if suite.full:
+        import full_suite
+        full_suite.run(suite)
     if suite.auditing:
         suite.audit_all()
         suite.end_proof()
@@ -264,6 +271,7 @@ def main():
     p.add_argument("--parts", default="catalog,frazil,matrix,messages,between,clock,types,mixed")
     p.add_argument("--engines", default=",".join(ENGINES))
     p.add_argument("--no-audit", action="store_true")
+    p.add_argument("--full", action="store_true", help="also the readers of full_suite.py")
     p.add_argument("--only", help="writers of the frazil part whose name holds this text")
     p.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="settings of the daemon that is started")
     a = p.parse_args()
@@ -283,6 +291,7 @@ def main():
             "rest.verify-snapshots": "reject", **dict(s.split("=", 1) for s in a.set)})
         try:
             suite = Suite(daemon.uri, names, folder, not a.no_audit)
+            suite.full = a.full
             suite.postgres, suite.warehouse = postgres, daemon.warehouse
             status = run(suite, a.parts.split(","), daemon.rpc)
         finally:
