@@ -8,6 +8,7 @@ both come from one counter. Both are read.
 import asyncio
 import concurrent.futures
 import itertools
+import os
 import time
 
 import auditor
@@ -15,6 +16,7 @@ import frazil
 from catalog_suite import check, row, span
 from frazil.txn import Outcome
 from frazil_suite import BY_REGION, Writer, arrow
+from support import foreign
 from support.rest import Rest
 
 BY_BUCKET = {"spec-id": 0, "fields": [
@@ -63,6 +65,19 @@ def shape_update(w):
     w.delete(lambda r: r["id"] == 17)
 
 
+def shape_staged_blob(w):
+    """The positions travel in Puffin files that workers wrote: two vectors in one file, then a vector over another."""
+    def stage(txn, found):
+        path = "%s/worker-%s.puffin" % (txn.info["data_location"].rstrip("/"), txn.id)
+        os.makedirs(os.path.dirname(foreign.local(path)), exist_ok=True)
+        f = txn.fragment()
+        for name, (offset, length, n) in foreign.puffin(path, found).items():
+            f.delete_blob(name, path, offset, length, n)
+        f.stage()
+    w.delete(lambda r: r["id"] % 10 == 3, stage)
+    w.delete(lambda r: r["id"] % 10 in (4, 5), stage)
+
+
 async def asked_at_once(client, txns):
     async with frazil.AsyncClient("%s:%d" % client.address[1:]) as c:
         return [Outcome(r) for r in await asyncio.gather(*[
@@ -105,7 +120,8 @@ def shape_batch(w):
 
 
 SHAPES = {"append": shape_append, "first_vector": shape_first_vector, "merged": shape_merged,
-          "whole_file": shape_whole_file, "row_delta": shape_row_delta, "update": shape_update, "batch": shape_batch}
+          "whole_file": shape_whole_file, "row_delta": shape_row_delta, "update": shape_update, "staged_blob": shape_staged_blob,
+          "batch": shape_batch}
 
 
 def settle(w):
