@@ -24,7 +24,7 @@ async fn table(catalog: &dyn Catalog, name: &str) -> Result<Value, Failure> {
     let metadata = loaded.metadata();
     let mut snapshots = Vec::new();
     for snapshot in metadata.snapshots() {
-        let list = snapshot.load_manifest_list(loaded.file_io(), metadata).await?;
+        let list = loaded.manifest_list_reader(snapshot).load().await?;
         let mut manifests = Vec::new();
         for file in list.entries() {
             let manifest = file.load_manifest(loaded.file_io()).await?;
