@@ -107,11 +107,14 @@ static bool is_point(struct bytes b)
 	return true;
 }
 
-/* NULL when b is a bound of the type. */
-static const char *fault_of(const struct type *t, struct bytes b)
+/* NULL when b is a bound of the type; *ret_b is then its canonical form, as all that compare values
+ * need it. It may lie in the arena or share b. */
+static const char *fault_of(const struct type *t, struct bytes b, struct arena *a,
+			    struct bytes *ret_b)
 {
 	static const char undecodable[] = "does not decode as the column's type";
-	struct value v = {.b = b};
+	struct value v;
+	*ret_b = b;
 	switch (t->kind) {
 	case TYPE_FIXED:
 		/* Writers cut long ones, as they do binary. */
@@ -123,8 +126,9 @@ static const char *fault_of(const struct type *t, struct bytes b)
 		/* An object: metadata of version 1, then a value. */
 		return b.n > 3 && (b.p[0] & 0x0f) == 1 ? NULL : undecodable;
 	default:
-		if (!value_valid(t, b))
+		if (value_read(t, b, false, ST_METRICS_INVALID, a, &v, NULL) != ST_OK)
 			return undecodable;
+		*ret_b = v.b;
 		return value_is_nan(t, &v) ? "is not a number" : NULL;
 	}
 }
@@ -145,11 +149,13 @@ static enum status copy_bounds(const struct schema *s, const struct rpc_bound *i
 		return full(err);
 	for (size_t i = 0; i < n; i++) {
 		const struct type *t = type_of(s, in[i].field_id);
-		const char *why = t ? fault_of(t, in[i].value) : "names no column of the schema";
+		struct bytes b = {NULL, 0};
+		const char *why =
+			t ? fault_of(t, in[i].value, a, &b) : "names no column of the schema";
 		if (why)
 			return invalid(name, i, in[i].field_id, "bound", why, err);
 		v[i].field_id = in[i].field_id;
-		if (!arena_bytes(a, in[i].value, &v[i].b))
+		if (!arena_bytes(a, b, &v[i].b))
 			return full(err);
 		rises &= i == 0 || v[i - 1].field_id < v[i].field_id;
 	}

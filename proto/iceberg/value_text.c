@@ -330,9 +330,10 @@ static bool read_decimal(const struct type *t, struct strv s, __int128 *ret_v)
 			continue;
 		if (s.p[i] < '0' || s.p[i] > '9')
 			return false;
-		v = v * 10 + (unsigned)(s.p[i] - '0');
-		if (v >= limit)
+		/* Before the product, which may pass 128 bits. */
+		if (v >= limit / 10)
 			return false;
+		v = v * 10 + (unsigned)(s.p[i] - '0');
 	}
 	*ret_v = minus ? -(__int128)v : (__int128)v;
 	return true;

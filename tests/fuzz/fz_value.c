@@ -69,6 +69,7 @@ static void transforms(const struct type *t, const struct value *v, struct arena
 			continue;
 		}
 		ASSERT(out.null || t->kind == TYPE_DECIMAL || value_valid(result, out.b));
+		ASSERT(transform_gives(&x, result, &out));
 		struct buf b;
 		buf_init(&b, 64 << 20);
 		transform_human(&b, &x, result, &out);
