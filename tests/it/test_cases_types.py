@@ -229,3 +229,54 @@ def test_bounds_of_version_3_types(lab):
     # Readers differ on the order of uuids: bounds that only one of the orders has are not stored.
     assert {b["key"]: b["value"] for b in f["lower_bounds"]} == {k: v for k, v in low.items() if k != 9}
     assert {b["key"]: b["value"] for b in f["upper_bounds"]} == {k: v for k, v in high.items() if k != 9}
+
+
+def test_partitions_of_unknown_columns(daemon, lab):
+    """A column of no type yet can be a source: its tuples are null until it gets a type, and old ones stay null."""
+    name = create(lab, "unknowns", [("id", "long"), ("u", "unknown")], [(2, "p", "identity"), (2, "q", "void")])
+    null = [{"field_id": 1000, "value": None}, {"field_id": 1001, "value": None}]
+    with lab.client() as c:
+        info = c.table(name).info()
+        paths = blank(info["data_location"], 4)
+        with refused("TUPLE_MISMATCH"):
+            c.commit_once(name, data_files=[record(info, paths[0], 1, partition=[{"field_id": 1000, "value": b""}, null[1]])])
+        o = c.commit_once(name, data_files=[record(info, p, 1, partition=null) for p in paths[:2]])
+    update(lab, name, {"action": "add-schema", "schema": {"type": "struct", "fields": [
+        {"id": 1, "name": "id", "required": False, "type": "long"}, {"id": 2, "name": "u", "required": False, "type": "string"}]}},
+        {"action": "set-current-schema", "schema-id": -1})
+    with lab.client() as c:
+        # One file of each schema, and the first manifest written anew.
+        c.commit_once(name, data_files=[record(info, paths[2], 1, partition=null)])
+        c.commit_once(name, data_files=[record(info, paths[3], 1, schema_id=1, partition=[{"field_id": 1000, "value": b"x"}, null[1]])])
+        c.commit_once(name, kind="DELETE", deletes=[(paths[0], [0])], read_snapshot_id=o.snapshot_id)
+    assert {p: list(f["partition"].values()) for p, f in live(lab, name).items()} == {
+        paths[1]: [None, None], paths[2]: [None, None], paths[3]: ["x", None]}
+
+
+def test_sources_that_were_dropped(daemon, lab, catalog):
+    """A spec of the past whose column is gone: its files are deleted from, and their manifests written anew, with the types they had."""
+    import uuid
+    name = create(lab, "dropped", [("id", "long"), ("a", "decimal(9, 2)"), ("u", "uuid"), ("s", "string")],
+                  [(2, "a", "identity"), (3, "u", "identity"), (4, "s", "truncate[2]"), (4, "b", "bucket[4]")])
+    import decimal
+    files, o = append(lab, name, id=longs(1, 1, 2, 3), a=pa.array([decimal.Decimal(x) for x in ("-1.28", "-1.28", "7.00", "0.00")], pa.decimal128(9, 2)),
+                      u=pa.array([uuid.UUID(int=i).bytes for i in (5, 5, 2**127, 7)], pa.binary(16)), s=pa.array(["xyz", "xyz", "é\U0001f600z", None]))
+    before = {p: list(f["partition"].values()) for p, f in live(lab, name).items()}
+    update(lab, name, {"action": "add-spec", "spec": {"fields": []}}, {"action": "set-default-spec", "spec-id": -1},
+           {"action": "add-schema", "schema": {"type": "struct", "fields": [{"id": 1, "name": "id", "required": False, "type": "long"}]}},
+           {"action": "set-current-schema", "schema-id": -1})
+    daemon.restart(kill=True)  # nothing is known of the old schema but what the files say
+    two, gone = [next(f["path"] for f in files if f["record_count"] == n) for n in (2, 1)]
+    with lab.client() as c:
+        c.commit_once(name, kind="DELETE", deletes=[(two, [1])], read_snapshot_id=o.snapshot_id)
+        c.commit_once(name, kind="DELETE", deletes=[(gone, [0])], read_snapshot_id=o.snapshot_id)
+    append(lab, name, id=longs(9))
+    after = {p: list(f["partition"].values()) for p, f in live(lab, name).items()}
+    del before[gone]
+    assert {p: v for p, v in after.items() if v} == before
+    (_, _, _, entries), = manifests(lab, name, 1)
+    assert [list(e["data_file"]["partition"].values()) for e in entries] == [before[two]]
+    ids = sorted(r["id"] for r in audit.rows(daemon, name))
+    assert len(ids) == 3 and ids[0] == 1 and ids[2] == 9
+    assert sorted(catalog.load_table(name).scan().to_arrow()["id"].to_pylist()) == ids
+    audit.clean(daemon, name)
