@@ -75,14 +75,14 @@ def rows_of(kind):
     return values, pa.table({"k": pa.array(range(len(values)), pa.int64()), "v": column(kind, values)})
 
 
-def make(rest, space, name, kind, without=()):
+def make(rest, space, name, kind, without=(), version=None, **properties):
     """Creates a table of columns k and v, v being partitioned by every transform but some: its name and the transforms."""
     transforms, _ = CASES[kind]
     fields = [{"source-id": 2, "field-id": 1000 + i, "name": "v_%d" % i, "transform": t}
               for i, t in enumerate(["identity", "void", *transforms]) if t not in without]
     target = "/v1/namespaces/%s/tables" % space
     rest.want(200, "POST", target, {
-        "name": name, "properties": {"format-version": str(version_of(kind))},
+        "name": name, "properties": {"format-version": str(version or version_of(kind)), **properties},
         "schema": {"type": "struct", "fields": [{"id": 1, "name": "k", "required": True, "type": "long"},
                                                 {"id": 2, "name": "v", "required": False, "type": kind}]},
         "partition-spec": {"fields": fields}})

@@ -63,7 +63,7 @@ class Audit(MetadataRules, DeleteRules):
                     d = by_id(df, r.pop(2))
                     e = {n: r.get(i) for i, (n, *_) in ENTRY.items() if i != 2}
                     e.update({n: d.get(i) for i, (n, *_) in FILE.items()})
-                    e['partition'], e['content'] = by_id(part, d[102]), e['content'] or 0
+                    e['partition'], e['content'] = {k: NAN if v != v else v for k, v in by_id(part, d[102]).items()}, e['content'] or 0
                     out.append(e)
                 self.man[loc] = dict(header={k: x.decode('utf-8') for k, x in meta.items()}, schema=schema, df=df, part=part, rows=out)
         return self.man[loc]
