@@ -21,6 +21,20 @@ static struct bytes bound_of(const struct bound *v, size_t n, int32_t field)
 	return (struct bytes){NULL, 0};
 }
 
+/* Whether the bounds can be those of a file that has this one path: whole, or cut as writers cut long
+ * text, the upper one with its last character raised. The path lies between them. */
+static bool only_path(struct strv path, struct strv low, struct strv high)
+{
+	if (low.p && !strv_starts(path, low))
+		return false;
+	if (!high.p || strv_eq(high, path))
+		return true;
+	size_t n = high.n;
+	while (n > 1 && ((uint8_t)high.p[n - 1] & 0xc0) == 0x80)
+		n--;
+	return n > 0 && high.n < path.n && strv_starts(path, strv_sub(high, 0, n - 1));
+}
+
 /* data: NULL when the name is not in the read snapshot, of whose view `v` it is. */
 static enum status told_name(const struct plan_delete_file *d, const struct mview *v,
 			     const struct mfile *data, struct strv name, struct err *err)
@@ -41,6 +55,11 @@ static enum status told_name(const struct plan_delete_file *d, const struct mvie
 	if ((low.p && strv_cmp(name, low) < 0) || (high.p && strv_cmp(name, high) > 0))
 		return err_set(err, ST_METRICS_INVALID, "upper_bounds",
 			       "this data file lies outside of the path bounds: %s%.*s", dots,
+			       STRV_ARG(tail));
+	/* A single name becomes the file's scope: readers then pass over all other paths in it. */
+	if (d->n_names == 1 && !only_path(name, low, high))
+		return err_set(err, ST_METRICS_INVALID, "upper_bounds",
+			       "the path bounds hold more than the one name: %s%.*s", dots,
 			       STRV_ARG(tail));
 	return ST_OK;
 }

@@ -10,7 +10,7 @@
  * manifests of its spec are whole when none is told. New names live in `a`, as the views' paths do
  * not. ST_FILE_GONE for a data file that is not there, ST_TUPLE_MISMATCH for one of another
  * spec or partition (readers would not apply the deletes to it), ST_METRICS_INVALID for one outside
- * of the path bounds (they would skip it), ST_POSITION_RANGE for positions that no named file has. */
+ * of the path bounds (they would skip it) or a single one that the bounds contradict, ST_POSITION_RANGE for positions that no named file has. */
 MUST_CHECK enum status posdel_names(struct mview *const *views, size_t n, struct arena *a,
 				    struct plan_delete_file *d, struct err *err);
 /* Judges the transaction's delete files against the ref's head and the batch: t->reject says why

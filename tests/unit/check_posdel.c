@@ -445,6 +445,32 @@ START_TEST(told)
 	d->file.lower = d->file.upper;
 	d->file.n_lower = 1;
 	UNIT_STATUS(names(d, &err), ST_METRICS_INVALID);
+	/* One name: the bounds hold it alone, perhaps cut. */
+	static const struct {
+		const char *low, *high;
+		bool fine;
+	} one[] = {
+		{"file:///t/data/a.parquet", "file:///t/data/a.parquet", true},
+		{"file:///t/data/a.parquet", NULL, true},
+		{"file:///t/data/a", "file:///t/data/b", true},
+		{"file:///t/dat", "file:///t/dau", true},
+		{NULL, "g", true},
+		{"", "file:///t/data/a.parquet", true},
+		{"file:///t/data/0.parquet", "file:///t/data/a.parquet", false},
+		{"file:///t/data/a.parquet", "file:///t/data/b.parquet", false},
+		{"file:///t/data/a.parquet", "file:///t/data/a.parquet2", false},
+		{"file:///t/data/a", "file:///u/x", false},
+		{"file:///t/data/a", "file:///t/data/\xc3\xa9", true}, /* raised by much, still one */
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(one); i++) {
+		d = ct_del_file(t, x, "p", "a");
+		d->file.lower = bounds(FIELD_ID_DELETE_FILE_PATH, strv_bytes(strv_of(one[i].low)));
+		d->file.upper = bounds(FIELD_ID_DELETE_FILE_PATH, strv_bytes(strv_of(one[i].high)));
+		d->file.n_lower = one[i].low != NULL;
+		d->file.n_upper = one[i].high != NULL;
+		ck_assert_msg(names(d, &err) == (one[i].fine ? ST_OK : ST_METRICS_INVALID), "%zu: %s",
+			      i, err.msg);
+	}
 	/* Positions 0 to 99. */
 	uint8_t last[8];
 	for (uint64_t pos = 99; pos < 101; pos++) {
