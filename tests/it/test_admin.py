@@ -425,8 +425,13 @@ def test_halt(daemon, lab):
     peer = Peer(daemon)
     files = t.files(2)
     me = sealed(peer, t, files)
+    going, gone = ids(peer.call("begin", begin(t))), ids(peer.call("begin", begin(t)))
+    late = [t.files(1), t.files(2)]
+    frags = [fragment("f%d" % i, f) for i, f in enumerate(late)]
     daemon.admin.want(204, "POST", at + "halt", {"cause": "surgery"})
-    for _ in range(2):
+    assert peer.call("abort", gone)["state"] == "ABORTED"
+    for frag in frags:
+        peer.call("stage", {**going, "fragment": frag})
         shown = halted_again(daemon, "main.adm.stopped")
         assert shown["cause"] == "halted by an operator: surgery" and shown["halt"]["by-operator"] is True
         assert 0 < shown["halt"]["since-ms"] and "batch-no" not in shown["halt"]
@@ -441,12 +446,15 @@ def test_halt(daemon, lab):
         assert peer.call("status", {"txn_id": me["txn_id"]})["state"] == "SEALED"
         beside.append(1)
         daemon.restart(kill=True)
+    peer.call("seal", {**going, "fragments": [ref_of(f) for f in frags]})
     # Halted again: the new word counts. Resumed: what waits is decided.
     daemon.admin.want(204, "POST", at + "halt", None)
     daemon.admin.want(204, "POST", at + "resume")
     assert halted(daemon) == {}
     assert peer.call("commit", {**me, "summary": []})["state"] == "COMMITTED"
     t.added(*files)
+    assert peer.call("commit", {**going, "summary": []})["state"] == "COMMITTED"
+    t.added(*late[0], *late[1])
     t.append(1)
     daemon.restart(kill=True)
     assert halted(daemon) == {}
