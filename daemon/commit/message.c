@@ -15,6 +15,7 @@ struct reader {
 	enum rpc_dialect dialect;
 	struct arena *tmp; /* for what is needed while reading */
 	struct arena *a;   /* for what stays */
+	struct buf bytes;  /* of one value, again and again */
 	struct err *err;
 };
 
@@ -90,22 +91,15 @@ static enum status bytes_of(struct reader *r, const struct jspan *v, const char 
 			    struct bytes *ret_b)
 {
 	struct strv s;
-	struct buf b;
-	enum status st = ST_OK;
+	bool hex = r->dialect == RPC_DIALECT_ICEBERG;
 	if (!jspan_is(v, JSPAN_STRING))
 		return bad_metric(key, "must be text", r->err);
 	if (!jspan_str(v, r->tmp, &s))
 		return full(r->err);
-	buf_init(&b, s.n + 1);
-	if (!(r->dialect == RPC_DIALECT_ICEBERG ? unhex(&b, s) : digest_unbase64(&b, s)))
-		st = bad_metric(key,
-				r->dialect == RPC_DIALECT_ICEBERG ? "is not hexadecimal"
-								  : "is not base64",
-				r->err);
-	else if (!arena_bytes(r->a, buf_bytes(&b), ret_b))
-		st = full(r->err);
-	buf_fini(&b);
-	return st;
+	buf_clear(&r->bytes);
+	if (!(hex ? unhex(&r->bytes, s) : digest_unbase64(&r->bytes, s)))
+		return bad_metric(key, hex ? "is not hexadecimal" : "is not base64", r->err);
+	return arena_bytes(r->a, buf_bytes(&r->bytes), ret_b) ? ST_OK : full(r->err);
 }
 
 /* The entries of a map by column: an object with ids as keys, or in content files two arrays. The
@@ -576,11 +570,13 @@ enum status message_read(const struct metadata *m, const struct rpc_task_message
 	struct message out = {0};
 	struct reader r = {.m = m, .dialect = in->dialect, .tmp = &tmp, .a = a, .err = err};
 	arena_init(&tmp, SCRATCH_MAX);
+	buf_init(&r.bytes, SCRATCH_MAX);
 	enum status st = jspan_parse(in->json, ST_BAD_REQUEST, &tmp, &r.o, err);
 	if (st == ST_OK && !jspan_is(r.o, JSPAN_OBJECT))
 		st = err_set(err, ST_BAD_REQUEST, "", "must be an object");
 	if (st == ST_OK)
 		st = read_kind(&r, &out);
+	buf_fini(&r.bytes);
 	arena_fini(&tmp);
 	if (st == ST_OK)
 		*ret_m = out;
