@@ -242,7 +242,9 @@ static void run_sql(struct bind *b, const struct effect *e)
 static void decode_body(struct loop_job *job)
 {
 	struct work *w = CONTAINER_OF(job, struct work, job);
+	base_memory_reset();
 	decode_run(&w->fx.u.read, w->data, &w->read);
+	err_memory(&w->read.err);
 }
 
 static void decode_finished(struct loop_job *job)
@@ -330,7 +332,9 @@ static void run_object(struct bind *b, const struct effect *e)
 static void encode_body(struct loop_job *job)
 {
 	struct work *w = CONTAINER_OF(job, struct work, job);
+	base_memory_reset();
 	encode_run(w->fx.u.encode.in, w->fx.u.encode.out);
+	err_memory(&w->fx.u.encode.out->err);
 }
 
 static void run_encode(struct bind *b, const struct effect *e)

@@ -272,7 +272,9 @@ static void decode_body(struct loop_job *job)
 	struct mcache_entry *e = CONTAINER_OF(job, struct mcache_entry, job);
 	const struct read_effect what = {
 		.as = READ_METADATA, .path = e->location, .length = -1};
+	base_memory_reset();
 	decode_run(&what, e->data, &e->read);
+	err_memory(&e->read.err);
 }
 
 static void decoded(struct loop_job *job)

@@ -86,6 +86,10 @@ static void too_big(struct core *c, struct batch *b, const struct err *err)
 void batch_failed(struct core *c, struct batch *b, const struct err *err)
 {
 	struct table *t = b->table;
+	struct err told = *err;
+	/* Memory that is gone now may be there later: no transaction is too large because of it. */
+	err_memory(&told);
+	err = &told;
 	core_log(c, 4, "batch.failed", t, NULL, err);
 	if (err->st == ST_LIMIT) {
 		if (b->rest)

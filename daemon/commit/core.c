@@ -357,6 +357,7 @@ struct core *core_new(uint64_t seed)
 void core_step(struct core *core, const struct event *ev, struct effects *fx)
 {
 	struct core *c = core;
+	base_memory_reset();
 	c->fx = fx;
 	if (ev->mono_us > c->now_us)
 		c->now_us = ev->mono_us;

@@ -79,6 +79,8 @@ void request_fail(struct core *c, struct request *r, const struct err *err)
 		return;
 	e->u.reply.reply.kind = REPLY_ERR;
 	e->u.reply.reply.err = *err;
+	if (err->st == ST_LIMIT || err->st == ST_TOO_LARGE)
+		err_memory(&e->u.reply.reply.err);
 }
 
 void request_status(struct core *c, struct request *r, enum status st, const char *field,

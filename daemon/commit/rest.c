@@ -202,7 +202,8 @@ static enum cache_answer check_snapshots(struct core *c, struct batch *b, bool a
 		struct mlist *list = NULL;
 		enum cache_answer ans = cache_list(c->cache, s->manifest_list, &b->needs, &list, err);
 		if (ans == CACHE_FAIL) {
-			if (err->st != ST_IO && err->st != ST_UNAVAILABLE)
+			if (err->st != ST_IO && err->st != ST_UNAVAILABLE &&
+			    err->st != ST_OVERLOADED)
 				err->st = ST_VALIDATION;
 			err_prefix(err, "updates[%zu].snapshot.manifest-list", i);
 			return ans;

@@ -445,8 +445,15 @@ void txn_verify(struct core *c, struct txn *x)
 
 static void queue(struct core *c, struct txn *x)
 {
+	struct table *t = x->table;
 	txn_move(c, x, TXN_QUEUED);
-	table_enqueue(c, x->table, &x->entry);
+	table_enqueue(c, t, &x->entry);
+	/* It halted while the files were being confirmed: who waits is told as the others were. */
+	for (struct list *n; t->state == TABLE_HALTED && (n = list_pop_front(&x->waiters));) {
+		struct err told = t->halt;
+		told.st = ST_TABLE_HALTED;
+		table_tell(c, LIST_ITEM(n, struct request, wait), x, &told);
+	}
 }
 
 /* Files of a later one may be confirmed first; it must not overtake. */

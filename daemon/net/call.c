@@ -126,7 +126,12 @@ struct parse_job {
 static void parse_run(struct loop_job *job)
 {
 	struct parse_job *p = CONTAINER_OF(job, struct parse_job, job);
+	base_memory_reset();
 	p->st = p->parse(p->ctx, p->call->body, &p->call->arena, &p->err);
+	if (p->st != ST_OK) {
+		err_memory(&p->err);
+		p->st = p->err.st;
+	}
 }
 
 static void parse_done(struct loop_job *job)

@@ -351,7 +351,9 @@ static void on_frame(struct session *c, const struct frame *f)
 	charge(c, r->charge);
 	c->s->stats.requests++;
 	arena_init(&r->arena, rpc_request_limit(f->payload.n));
+	base_memory_reset();
 	enum status st = msg_decode(m->record, f->payload, &r->arena, &r->msg, &err);
+	err_memory(&err);
 	/* A few bytes may decode to many. */
 	charge(c, r->arena.used);
 	r->charge += r->arena.used;

@@ -50,8 +50,10 @@ static enum status deflate_all(struct bytes in, struct buf *out, struct err *err
 {
 	z_stream z = {0};
 	/* Negative window bits: no zlib header, as Avro wants it. */
-	if (deflateInit2(&z, DEFLATE_LEVEL, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+	if (deflateInit2(&z, DEFLATE_LEVEL, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
+		base_memory_note();
 		return full(err);
+	}
 	size_t bound = deflateBound(&z, in.n);
 	uint8_t *at = buf_room(out, bound);
 	if (!at) {
@@ -96,8 +98,10 @@ static uint8_t *next_room(struct buf *out, size_t hint, size_t *ret_n)
 static enum status inflate_all(struct bytes in, struct buf *out, struct err *err)
 {
 	z_stream z = {0};
-	if (inflateInit2(&z, -15) != Z_OK)
+	if (inflateInit2(&z, -15) != Z_OK) {
+		base_memory_note();
 		return full(err);
+	}
 	z.next_in = (Bytef *)(uintptr_t)in.p;
 	z.avail_in = (uInt)in.n;
 	size_t hint = in.n * 4;

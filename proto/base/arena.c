@@ -59,8 +59,10 @@ void *arena_alloc(struct arena *a, size_t n)
 		if (!add_size(sizeof *c, cap, &whole))
 			return NULL;
 		struct arena_chunk *fresh = malloc(whole);
-		if (!fresh)
+		if (!fresh) {
+			base_memory_note();
 			return NULL;
+		}
 		*fresh = (struct arena_chunk){.next = c, .cap = cap};
 		a->head = c = fresh;
 	}

@@ -9,6 +9,23 @@ void base_assert_fail(const char *cond, const char *file, int line)
 	abort();
 }
 
+static _Thread_local bool memory_failed;
+
+void base_memory_reset(void)
+{
+	memory_failed = false;
+}
+
+bool base_memory_failed(void)
+{
+	return memory_failed;
+}
+
+void base_memory_note(void)
+{
+	memory_failed = true;
+}
+
 void *base_alloc(size_t n)
 {
 	void *p = malloc(n ? n : 1);

@@ -29,6 +29,13 @@ void *base_calloc(size_t count, size_t size) __attribute__((malloc, returns_nonn
 void *base_realloc_array(void *own_p, size_t count, size_t size) __attribute__((returns_nonnull));
 void base_free(void *own_p);
 
+/* Whether the system refused input-sized memory to this thread since the reset. What a decoder then
+ * says about the size or form of its input is not to be believed: see err_memory. Arena, buf and json
+ * note it. */
+void base_memory_reset(void);
+bool base_memory_failed(void);
+void base_memory_note(void);
+
 /* false when the result would not fit; *ret_v is then untouched. */
 static inline bool add_size(size_t a, size_t b, size_t *ret_v)
 {

@@ -36,6 +36,7 @@ uint8_t *buf_room(struct buf *b, size_t n)
 			cap = cap > b->max / 2 ? b->max : cap * 2;
 		uint8_t *p = realloc(b->p, cap);
 		if (!p) {
+			base_memory_note();
 			b->failed = true;
 			return NULL;
 		}

@@ -101,3 +101,9 @@ void err_prefix(struct err *err, const char *fmt, ...)
 	err->field[n + more] = 0;
 	cut_utf8(err->field);
 }
+
+void err_memory(struct err *err)
+{
+	if (err->st != ST_OK && base_memory_failed())
+		(void)err_set(err, ST_OVERLOADED, "", "the server has run out of memory");
+}

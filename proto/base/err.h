@@ -39,6 +39,9 @@ struct err {
 	char detail[192];
 };
 
+/* Turns an error into OVERLOADED when this thread ran out of memory since base_memory_reset: the same
+ * input may well be good, and the request may be repeated. */
+void err_memory(struct err *err);
 /* Fills *err and returns st, so that a caller can write `return err_set(err, ST_X, "f", "…")`.
  * err may be NULL. */
 enum status err_set(struct err *err, enum status st, const char *field, const char *fmt, ...)

@@ -15,8 +15,10 @@ enum status gzip_read(struct bytes file, struct buf *out, struct err *err)
 	z_stream z = {0};
 	if (file.n > UINT32_MAX)
 		return err_set(err, ST_LIMIT, "gzip", "the file is too large");
-	if (inflateInit2(&z, WINDOW_GZIP) != Z_OK)
+	if (inflateInit2(&z, WINDOW_GZIP) != Z_OK) {
+		base_memory_note();
 		return err_set(err, ST_LIMIT, "gzip", "no memory");
+	}
 	z.next_in = (Bytef *)(uintptr_t)file.p;
 	z.avail_in = (uInt)file.n;
 	int r = Z_OK;
@@ -49,8 +51,10 @@ enum status gzip_write(struct bytes data, struct buf *out, struct err *err)
 	z_stream z = {0};
 	if (data.n > UINT32_MAX)
 		return err_set(err, ST_LIMIT, "gzip", "the content is too large");
-	if (deflateInit2(&z, Z_BEST_SPEED, Z_DEFLATED, WINDOW_GZIP, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+	if (deflateInit2(&z, Z_BEST_SPEED, Z_DEFLATED, WINDOW_GZIP, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
+		base_memory_note();
 		return err_set(err, ST_LIMIT, "gzip", "no memory");
+	}
 	uLong most = deflateBound(&z, (uLong)data.n);
 	uint8_t *at = buf_room(out, most);
 	int r = Z_MEM_ERROR;

@@ -3,6 +3,22 @@
 #include "proto/base/json.h"
 
 #include <jansson.h>
+#include <stdlib.h>
+
+/* jansson takes a lack of memory for a fault of the text in most places and says so. */
+static void *noted_malloc(size_t n)
+{
+	void *p = malloc(n);
+	if (!p)
+		base_memory_note();
+	return p;
+}
+
+/* Before any thread parses. */
+static void __attribute__((constructor)) use_noted_malloc(void)
+{
+	json_set_alloc_funcs(noted_malloc, free);
+}
 
 static const json_t *in(const struct jval *v)
 {

@@ -352,13 +352,13 @@ static struct effect to_publish(struct script *s)
 	return script_sql(s, SQL_PUBLISH);
 }
 
-static void setup_two(struct two *w)
+static void ask_two(struct two *w, bool ordered, struct effect stat[TWO])
 {
 	static const char *paths[TWO] = {"file:///t/data/1.parquet", "file:///t/data/2.parquet"};
-	struct effect stat[TWO];
 	setup(&w->b);
 	for (uint8_t i = 0; i < TWO; i++) {
 		w->m[i] = once_of(&w->b, i, &w->f[i], &w->file[i], strv_of(paths[i]));
+		w->m[i].begin.ordered = ordered;
 		struct event ev = {.kind = EV_COMMIT_ONCE};
 		ev.u.req.table = w->b.table;
 		ev.u.req.incarnation = 1;
@@ -370,6 +370,12 @@ static void setup_two(struct two *w)
 		script_answer(&w->b.s, &e, r);
 		stat[i] = script_take(&w->b.s, FX_STAT);
 	}
+}
+
+static void setup_two(struct two *w)
+{
+	struct effect stat[TWO];
+	ask_two(w, true, stat);
 	/* Ordered: the second's confirmation queues both at once. */
 	confirm(&w->b.s, &stat[1]);
 	confirm(&w->b.s, &stat[0]);
@@ -468,6 +474,31 @@ START_TEST(refused_for_ever)
 }
 END_TEST
 
+/* A transaction whose files are confirmed after the table has halted: who waits for it is told at once,
+ * not at his deadline. */
+START_TEST(confirmed_after_the_halt)
+{
+	struct two w;
+	struct effect stat[TWO];
+	ask_two(&w, false, stat);
+	struct script *s = &w.b.s;
+	confirm(s, &stat[0]);
+	struct effect e = to_publish(s);
+	const struct sql_result no = {.err = {.st = ST_INTERNAL, .detail = "42501 no"}};
+	for (int i = 0; i < 5; i++) {
+		script_answer(s, &e, no);
+		script_tick(s, 200000);
+		if (i < 4)
+			e = script_sql(s, SQL_PUBLISH);
+	}
+	ck_assert_int_eq(script_reply(s, w.req[0]), ST_COMMIT_UNKNOWN);
+	ck_assert_int_eq(script_reply(s, w.req[1]), -1);
+	confirm(s, &stat[1]);
+	ck_assert_int_eq(script_reply(s, w.req[1]), ST_COMMIT_UNKNOWN);
+	script_fini(s);
+}
+END_TEST
+
 /* Fragments of all open transactions together are bounded; what is there can still be ended. */
 START_TEST(memory_of_all)
 {
@@ -527,6 +558,7 @@ static Suite *suite(void)
 	tcase_add_test(t, lost_begin);
 	tcase_add_test(t, row_that_vanished);
 	tcase_add_loop_test(t, refused_for_ever, 0, 2);
+	tcase_add_test(t, confirmed_after_the_halt);
 	tcase_add_test(t, memory_of_all);
 	suite_add_tcase(s, t);
 	return s;
