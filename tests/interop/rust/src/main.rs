@@ -46,7 +46,7 @@ async fn table(catalog: &dyn Catalog, name: &str) -> Result<Value, Failure> {
             }));
         }
         snapshots.push(json!({
-            "snapshot-id": snapshot.snapshot_id(), "sequence-number": snapshot.sequence_number(),
+            "snapshot-id": snapshot.snapshot_id(), "parent": snapshot.parent_snapshot_id(), "sequence-number": snapshot.sequence_number(),
             "first-row-id": snapshot.row_range().map(|r| r.0), "added-rows": snapshot.row_range().map(|r| r.1),
             "manifests": manifests,
         }));

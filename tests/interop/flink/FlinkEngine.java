@@ -1,0 +1,94 @@
+import java.io.BufferedReader;
+import java.io.FileOutputStream;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.flink.configuration.Configuration;
+import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
+import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.ObjectMapper;
+import org.apache.flink.table.api.EnvironmentSettings;
+import org.apache.flink.table.api.TableEnvironment;
+import org.apache.flink.table.api.TableResult;
+import org.apache.flink.types.Row;
+import org.apache.flink.util.CloseableIterator;
+
+/**
+ * Flink's SQL in batch mode inside of one process, as an engine of the suite: one request a line on standard input,
+ * one answer a line on file descriptor 3. The rows are of ints, strings and doubles.
+ *
+ * <pre>FlinkEngine URI VERSION</pre>
+ */
+public class FlinkEngine {
+  private static final ObjectMapper JSON = new ObjectMapper();
+
+  private FlinkEngine() {}
+
+  public static void main(String[] args) throws Exception {
+    PrintStream out =
+        new PrintStream(new FileOutputStream("/dev/fd/3", true), true, StandardCharsets.UTF_8);
+    Configuration conf = new Configuration();
+    conf.setString("parallelism.default", "1");
+    TableEnvironment flink =
+        TableEnvironment.create(
+            EnvironmentSettings.newInstance().inBatchMode().withConfiguration(conf).build());
+    flink.executeSql(
+        "CREATE CATALOG ice WITH ('type'='iceberg', 'catalog-type'='rest', 'cache-enabled'='false', 'uri'='"
+            + args[0]
+            + "')");
+    BufferedReader in =
+        new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+    for (String line = in.readLine(); line != null; line = in.readLine()) {
+      JsonNode request = JSON.readTree(line);
+      Object answer;
+      switch (request.get("op").asText()) {
+        case "hello" -> answer = Map.of("ok", Map.of("engine", "flink", "version", args[1]));
+        case "read" -> answer = read(flink, request);
+        case "read_many" -> {
+          List<Object> all = new ArrayList<>();
+          for (JsonNode one : request.get("reads")) {
+            all.add(read(flink, one));
+          }
+          answer = Map.of("ok", all);
+        }
+        default -> answer = Map.of("error", "unknown request");
+      }
+      out.println(JSON.writeValueAsString(answer));
+    }
+    System.exit(0);
+  }
+
+  private static Map<String, Object> read(TableEnvironment flink, JsonNode r) {
+    String table = r.get("table").asText();
+    int dot = table.lastIndexOf('.');
+    String at =
+        r.path("ref").isTextual() ? " /*+ OPTIONS('branch'='" + r.get("ref").asText() + "') */" : "";
+    try {
+      TableResult got =
+          flink.executeSql(
+              "SELECT * FROM ice.`" + table.substring(0, dot) + "`.`" + table.substring(dot + 1) + "`" + at);
+      List<String> names = got.getResolvedSchema().getColumnNames();
+      List<Object> rows = new ArrayList<>();
+      try (CloseableIterator<Row> each = got.collect()) {
+        while (each.hasNext()) {
+          Row row = each.next();
+          Map<String, Object> values = new LinkedHashMap<>();
+          for (int i = 0; i < names.size(); i++) {
+            values.put(names.get(i), row.getField(i));
+          }
+          rows.add(values);
+        }
+      }
+      return Map.of("ok", Map.of("rows", rows));
+    } catch (Throwable e) {
+      Throwable cause = e;
+      while (cause.getCause() != null) {
+        cause = cause.getCause();
+      }
+      return Map.of("error", e + " / " + cause);
+    }
+  }
+}
