@@ -1,4 +1,5 @@
-"""What tasks of other engines report, committed through frazil, read by all: one table for each dialect.
+"""What tasks of other engines report, and manifests that workers wrote, committed through frazil, read by all: one
+table for each dialect, and one for manifests.
 
 The files are pyarrow's, the Puffin files are written by hand around another roaring library; only the commit is
 frazil's.
@@ -10,7 +11,7 @@ import frazil
 from catalog_suite import row, span
 from frazil import dv, parquet
 from frazil_suite import BY_REGION, Writer, arrow
-from support import messages
+from support import manifests, messages
 from support.rest import Rest
 
 
@@ -61,9 +62,36 @@ def table(suite, client, ns, dialect, spec):
     return [w.model]
 
 
+class Lister(Writer):
+    """Brings its files in a finished manifest, which the table then lists."""
+
+    def insert(self, rows):
+        txn = self.begin()
+        files = parquet.write(arrow(rows), txn.info)
+        md = self.metadata()
+        ref = manifests.java(md, files, "%s/metadata/worker-%s.avro" % (md["location"].rstrip("/"), txn.id))
+        txn.stage_files(manifests=[ref])
+        o = txn.commit()
+        self.model.applied(o)
+        self.model.inserted(o, self.files(o), rows)
+        self.counts(o, inserted=len(rows))
+
+
+def listed(suite, client, ns):
+    w = Lister(suite, client, ns, "listed", None)
+    w.insert(span(0, 40))
+    w.append(span(40, 50))
+    w.insert(span(50, 60))
+    w.delete(lambda r: r["id"] % 10 == 3)
+    w.delete(lambda r: 50 <= r["id"] < 60)
+    w.insert([row(900)])
+    return [w.model]
+
+
 def run(suite, rpc):
     ns = "m%d" % (int(time.time()) % 100000)
     Rest(suite.uri).want(200, "POST", "/v1/namespaces", {"namespace": [ns], "properties": {}})
     with frazil.Client(rpc) as client:
         for dialect, spec in (("VELOX", None), ("PRESTO", BY_REGION), ("TRINO", BY_REGION), ("ICEBERG", None)):
             suite.part("messages of " + dialect.lower(), table, suite, client, ns, dialect, spec)
+        suite.part("finished manifests", listed, suite, client, ns)

@@ -6,7 +6,6 @@ import json
 import os
 import time
 
-import fastavro
 import pytest
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.io.pyarrow import PyArrowFileIO
@@ -15,11 +14,9 @@ from pyiceberg.typedef import Record
 
 import frazil
 from frazil import errors, txn
-from support import audit
-from support.foreign import Writer, local, read_avro, write_avro
+from support import audit, manifests
+from support.foreign import Writer, local, read_avro
 from support.lab import Lab, Peer, begin, ids, ref_of, refused
-
-GOLDEN = "tests/golden/manifests/v%d-plain.avro"
 
 
 @pytest.fixture(scope="module")
@@ -40,45 +37,21 @@ def catalog(daemon):
 
 
 class Manifest:
-    """A manifest of Java's form with these files; `entry`, `file` and `header` replace members of all."""
+    """A manifest in the table's folder; `change` replaces members as manifests.java has them."""
 
     made = 0
 
-    def __init__(self, table, files, version=None, entry=None, file=None, header=None, path=None):
+    def __init__(self, table, files, **change):
         Manifest.made += 1
         md = table.metadata()
-        version = md["format-version"] if version is None else version
-        schema, head, (template, *_) = read_golden(version)
-        current = next(s for s in md["schemas"] if s["schema-id"] == md["current-schema-id"])
-        # Java leaves the id beside the schema out; the specification wants it there.
-        head = {**head, "schema": json.dumps(current), "schema-id": str(current["schema-id"]), **(header or {})}
-        head = {k: v for k, v in head.items() if v is not None}
-        blank = {k: None for k in template["data_file"]}
-        entries = [{
-            **{k: None for k in template}, "status": 1, **(entry or {}),
-            "data_file": {**blank, "content": 0, "file_path": f["path"], "file_format": "PARQUET", "partition": {},
-                          "record_count": f["record_count"], "file_size_in_bytes": f["file_size"],
-                          "lower_bounds": [{"key": b["field_id"], "value": b["value"]} for b in f["lower_bounds"]],
-                          **(file or {})}} for f in files]
-        self.path = path or "%s/metadata/worker-%d.avro" % (md["location"].rstrip("/"), Manifest.made)
-        os.makedirs(os.path.dirname(local(self.path)), exist_ok=True)
-        self.length = write_avro(self.path, schema, head, entries)
-        self.files, self.rows = len(files), sum(f["record_count"] for f in files)
-
-    @property
-    def ref(self):
-        return {"path": self.path, "length": self.length, "added_files": self.files, "added_rows": self.rows}
+        self.path = "%s/metadata/worker-%d.avro" % (md["location"].rstrip("/"), Manifest.made)
+        self.ref = manifests.java(md, files, self.path, **change)
+        self.length, self.rows = self.ref["length"], self.ref["added_rows"]
 
     @property
     def hash(self):
         with open(local(self.path), "rb") as f:
             return hashlib.sha256(f.read()).hexdigest()
-
-
-def read_golden(version):
-    with open(GOLDEN % version, "rb") as f:
-        r = fastavro.reader(f)
-        return r.writer_schema, {k: v for k, v in r.metadata.items() if not k.startswith("avro.")}, list(r)
 
 
 def listed(t):
