@@ -202,6 +202,9 @@ void rows_copy_effect(struct world *w, struct sql_effect *e)
 		e->u.clean_done = k;
 		return;
 	}
+	case SQL_HALT:
+		e->u.halt.cause = world_strv(w, e->u.halt.cause);
+		return;
 	default:
 		return;
 	}
