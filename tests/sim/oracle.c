@@ -463,6 +463,9 @@ static void check_rejection(struct world *w, struct o_table *t, const struct int
 		return;
 	struct strv name = o->reject ? o->reject->name : STRV("(none)");
 	world_trace(w, "rejected: %.*s", STRV_ARG(name));
+	/* What was made for version 2 alone. */
+	if ((in->by_files || in->listed) && t->upgraded && strv_eq(name, STRV("FORMAT_CHANGED")))
+		return;
 	if (in->n_deletes == 0)
 		world_fail(w, "a plain append was rejected: %.*s: %.*s", STRV_ARG(name),
 			   STRV_ARG(o->reject ? o->reject->message : name));
@@ -478,7 +481,6 @@ static void check_rejection(struct world *w, struct o_table *t, const struct int
 	for (size_t i = 0; i < t->n; i++)
 		old |= t->files[i].old;
 	bool ok = (met && strv_eq(name, STRV("WRITE_WRITE"))) ||
-		  (in->by_files && t->upgraded && strv_eq(name, STRV("FORMAT_CHANGED"))) ||
 		  (!in->by_files && old && strv_eq(name, STRV("LEGACY_DELETES"))) ||
 		  (overlap &&
 		   (strv_eq(name, STRV("WRITE_WRITE")) || strv_eq(name, STRV("ROW_MOVED")))) ||

@@ -356,6 +356,7 @@ static void into_manifest(struct world *w, struct job *j, struct metadata *m, st
 	buf_fini(&b);
 	f->manifests = ref;
 	f->n_manifests = 1;
+	j->in->listed = true;
 	f->data_files = NULL;
 	f->n_data_files = 0;
 }

@@ -286,6 +286,7 @@ struct intent {
 	struct intent_delete *deletes;
 	size_t n_deletes;
 	bool by_files;	  /* its deletes are in files of position deletes */
+	bool listed;	  /* its data files are in a manifest of its own, of the version it found */
 	int64_t read_seq; /* of the snapshot that it has read */
 	int64_t final_at; /* told final */
 	bool sabotaged; /* a file is missing, has another size, or a path is somebody else's */
