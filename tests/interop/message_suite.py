@@ -59,6 +59,7 @@ def table(suite, client, ns, dialect, spec):
     w.remove(lambda r: r["id"] % 10 in (4, 5))
     w.insert([row(900)])
     w.remove(lambda r: r["id"] in (0, 900))
+    w.model.in_bulk = True
     return [w.model]
 
 
