@@ -50,7 +50,8 @@ static struct field *copy_types(struct arena *a, const struct field *in, size_t 
 {
 	struct field *v = arena_calloc(a, n ? n : 1, sizeof *v);
 	struct type *types = arena_calloc(a, n ? n : 1, sizeof *types);
-	ASSERT(v && types);
+	if (!v || !types)
+		return NULL;
 	for (size_t i = 0; i < n; i++) {
 		ASSERT(!type_is_nested(in[i].type));
 		types[i] = *in[i].type;
@@ -61,32 +62,45 @@ static struct field *copy_types(struct arena *a, const struct field *in, size_t 
 			ok &= arena_strv(a, types[i].crs, &types[i].crs);
 		if (types[i].algorithm.p)
 			ok &= arena_strv(a, types[i].algorithm, &types[i].algorithm);
-		ASSERT(ok);
+		if (!ok)
+			return NULL;
 	}
 	return v;
 }
 
 /* Tuples seen so far, by hash: number + 1, 0 is empty. */
 struct interned {
+	struct arena arena;
 	uint32_t *slots;
 	size_t n_slots, cap;
 };
 
-static uint32_t intern(struct mview *v, struct interned *in, const struct tuple *t)
+static bool intern(struct mview *v, struct interned *in, const struct tuple *t, uint32_t *ret_no)
 {
 	size_t at = (size_t)tuple_hash(t) & (in->n_slots - 1);
 	for (; in->slots[at]; at = (at + 1) & (in->n_slots - 1))
-		if (tuple_eq(&v->tuples[in->slots[at] - 1], t))
-			return in->slots[at] - 1;
-	if (v->n_tuples == in->cap) {
-		in->cap = in->cap ? in->cap * 2 : 4;
-		v->tuples = base_realloc_array(v->tuples, in->cap, sizeof *v->tuples);
-	}
-	ASSERT(tuple_copy(&v->arena, t, &v->tuples[v->n_tuples]));
-	in->slots[at] = (uint32_t)++v->n_tuples;
-	return in->slots[at] - 1;
+		if (tuple_eq(&v->tuples[in->slots[at] - 1], t)) {
+			*ret_no = in->slots[at] - 1;
+			return true;
+		}
+	void *items = v->tuples;
+	if (!arena_grow(&v->arena, &items, &in->cap, v->n_tuples + 1, sizeof *v->tuples))
+		return false;
+	v->tuples = items;
+	if (!tuple_copy(&v->arena, t, &v->tuples[v->n_tuples]))
+		return false;
+	*ret_no = (uint32_t)v->n_tuples++;
+	in->slots[at] = *ret_no + 1;
+	return true;
 }
 
+static void free_light(struct mview *v)
+{
+	arena_fini(&v->arena);
+	base_free(v);
+}
+
+/* NULL when memory is gone, as pack. */
 static struct mview *light_new(enum manifest_content content, int32_t spec_id,
 			       const struct field *partition, size_t n_partition)
 {
@@ -98,7 +112,10 @@ static struct mview *light_new(enum manifest_content content, int32_t spec_id,
 	arena_init(&v->arena, SIZE_MAX);
 	v->partition = copy_types(&v->arena, partition, n_partition);
 	v->n_partition = n_partition;
-	return v;
+	if (v->partition)
+		return v;
+	free_light(v);
+	return NULL;
 }
 
 static void count(struct mview *v, const struct manifest *m)
@@ -118,17 +135,8 @@ static void count(struct mview *v, const struct manifest *m)
 		v->rows = ROW_ID_NONE;
 }
 
-static struct mview *pack(const struct manifest *m)
+static bool fill(struct mview *v, const struct manifest *m, struct interned *in)
 {
-	struct mview *v = light_new(m->content, m->spec_id, m->partition, m->n_partition);
-	ASSERT(m->n <= UINT32_MAX);
-	count(v, m);
-	v->n_files = v->n_live;
-	v->files = base_calloc(v->n_files ? v->n_files : 1, sizeof *v->files);
-	struct interned in = {.n_slots = 8};
-	while (in.n_slots < v->n_files * 2)
-		in.n_slots *= 2;
-	in.slots = base_calloc(in.n_slots, sizeof *in.slots);
 	size_t n = 0;
 	for (size_t i = 0; i < m->n; i++) {
 		const struct manifest_entry *e = &m->entries[i];
@@ -141,15 +149,35 @@ static struct mview *pack(const struct manifest *m)
 				    .record_count = e->file.record_count,
 				    .first_row_id = e->file.first_row_id,
 				    .entry = (uint32_t)i};
-		if (m->content == MANIFEST_DATA)
-			f->tuple = intern(v, &in, &e->file.partition);
+		if (m->content == MANIFEST_DATA &&
+		    !intern(v, in, &e->file.partition, &f->tuple))
+			return false;
 	}
-	base_free(in.slots);
-	if (v->n_tuples)
-		v->tuples = base_realloc_array(v->tuples, v->n_tuples, sizeof *v->tuples);
 	if (n > 1)
 		qsort(v->files, n, sizeof *v->files, by_key);
-	return v;
+	return true;
+}
+
+static struct mview *pack(const struct manifest *m)
+{
+	struct mview *v = light_new(m->content, m->spec_id, m->partition, m->n_partition);
+	ASSERT(m->n <= UINT32_MAX);
+	if (!v)
+		return NULL;
+	count(v, m);
+	v->n_files = v->n_live;
+	v->files = arena_calloc(&v->arena, v->n_files ? v->n_files : 1, sizeof *v->files);
+	struct interned in = {.n_slots = 8};
+	arena_init(&in.arena, SIZE_MAX);
+	while (in.n_slots < v->n_files * 2)
+		in.n_slots *= 2;
+	in.slots = arena_calloc(&in.arena, in.n_slots, sizeof *in.slots);
+	bool ok = v->files && in.slots && fill(v, m, &in);
+	arena_fini(&in.arena);
+	if (ok)
+		return v;
+	free_light(v);
+	return NULL;
 }
 
 /* Shares what v has. */
@@ -166,6 +194,10 @@ static struct mview *copy_head(const struct mview *v)
 struct mview *mview_new(struct manifest *own_m)
 {
 	struct mview *light = pack(own_m);
+	if (!light) {
+		manifest_unref(own_m);
+		return NULL;
+	}
 	struct mview *v = copy_head(light);
 	v->light = light;
 	v->m = own_m;
@@ -189,9 +221,13 @@ enum status mview_read(struct bytes file, const struct manifest_file *row,
 	if (st == ST_OK)
 		st = manifest_read(file, row, fields, spec->n, limit, &m, err);
 	arena_fini(&a);
-	if (st == ST_OK)
-		*ret_v = mview_new(m);
-	return st;
+	if (st != ST_OK)
+		return st;
+	struct mview *v = mview_new(m);
+	if (!v)
+		return err_set(err, ST_LIMIT, "manifest", "no memory for the index of its files");
+	*ret_v = v;
+	return ST_OK;
 }
 
 /* ------------------------------------------------------------------ sharing */
@@ -201,14 +237,6 @@ struct mview *mview_ref(struct mview *v)
 	ASSERT(v->refs > 0);
 	v->refs++;
 	return v;
-}
-
-static void free_light(struct mview *v)
-{
-	base_free(v->files);
-	base_free(v->tuples);
-	arena_fini(&v->arena);
-	base_free(v);
 }
 
 /* A bare view has nothing beneath it. */
@@ -242,6 +270,7 @@ struct mview *mview_bare(struct mview *v)
 	struct mview *light = v->light ? v->light : v;
 	if (!light->bare) {
 		struct mview *b = light_new(v->content, v->spec_id, v->partition, v->n_partition);
+		ASSERT(b != NULL); /* as small as any structure */
 		b->n_live = v->n_live;
 		b->n_legacy = v->n_legacy;
 		b->n_equality = v->n_equality;
@@ -291,8 +320,7 @@ bool mview_same_tuple(const struct mview *a, const struct mview *b)
 
 static size_t light_memory(const struct mview *v)
 {
-	return sizeof *v + v->n_files * sizeof *v->files + v->n_tuples * sizeof *v->tuples +
-	       v->arena.used;
+	return sizeof *v + v->arena.used;
 }
 
 size_t mview_memory(const struct mview *v)

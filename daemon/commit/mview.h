@@ -51,18 +51,18 @@ struct mview {
 	size_t n_files;
 	struct tuple *tuples; /* each once */
 	size_t n_tuples;
-	struct arena arena;   /* of a light view: partition and tuples */
+	struct arena arena;   /* of a light view: all of the above */
 	struct mview *light;  /* of a whole view: what the above points into */
 	struct mview *bare;
 };
 
 /* Decodes under the specs of `meta`; legacy content codes of vectors are accepted as the manifest
  * decoder does. limit: bytes the decoded form may take. ST_CORRUPT when the row's spec is not in
- * the metadata. The result is a whole view. */
+ * the metadata, ST_LIMIT when memory is gone. The result is a whole view. */
 MUST_CHECK enum status mview_read(struct bytes file, const struct manifest_file *row,
 				  const struct metadata *meta, size_t limit, struct mview **ret_v,
 				  struct err *err);
-/* A whole view; takes the manifest's reference. */
+/* A whole view; takes the manifest's reference. NULL when memory is gone. */
 struct mview *mview_new(struct manifest *own_m);
 struct mview *mview_ref(struct mview *v);
 void mview_unref(struct mview *own_v); /* NULL is allowed */
