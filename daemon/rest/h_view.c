@@ -50,7 +50,8 @@ static struct view_work *work_new(struct call *own_call)
 
 static void release(struct view_work *w)
 {
-	jdoc_free(w->own_doc);
+	call_free_doc(w->call, w->own_doc);
+	w->own_doc = NULL;
 	view_free(w->view);
 	w->view = NULL;
 	buf_fini(&w->json);
@@ -388,20 +389,29 @@ static void create_resolved(void *ctx, const struct pg_tabular_result *res)
 		store(w);
 }
 
-static void view_create_route(struct call *own_call)
+static enum status parse_create(void *ctx, struct bytes body, struct arena *a, struct err *err)
 {
-	struct call *call = own_call;
-	struct view_work *w = work_new(call);
-	struct err err = {0};
-	if (!w || !h_place(call, ST_NO_SUCH_NAMESPACE, &w->place))
-		return;
-	if (rb_view_create_parse(call->body, &call->arena, &w->create, &err) != ST_OK) {
-		call_reply_err(call, &err);
+	struct view_work *w = ctx;
+	return rb_view_create_parse(body, a, &w->create, err);
+}
+
+static void create_parsed(void *ctx, enum status st, const struct err *err)
+{
+	struct view_work *w = ctx;
+	if (st != ST_OK) {
+		fail(w, err);
 		return;
 	}
 	w->own_doc = w->create.doc;
 	h_place_name(&w->place, w->create.name);
 	resolve(w, create_resolved);
+}
+
+static void view_create_route(struct call *own_call)
+{
+	struct view_work *w = work_new(own_call);
+	if (w && h_place(own_call, ST_NO_SUCH_NAMESPACE, &w->place))
+		call_parse(own_call, parse_create, create_parsed, w);
 }
 
 /* ------------------------------------------------------------------ replace */
@@ -431,26 +441,36 @@ static void replace_resolved(void *ctx, const struct pg_tabular_result *res)
 		read_file(w, replace_read);
 }
 
-static void view_replace(struct call *own_call)
+static enum status parse_commit(void *ctx, struct bytes body, struct arena *a, struct err *err)
 {
-	struct call *call = own_call;
-	struct view_work *w = work_new(call);
-	struct err err = {0};
-	if (!w || !h_place(call, ST_NO_SUCH_VIEW, &w->place))
-		return;
-	if (rb_view_commit_parse(call->body, &call->arena, &w->commit, &err) != ST_OK) {
-		call_reply_err(call, &err);
+	struct view_work *w = ctx;
+	return rb_view_commit_parse(body, a, &w->commit, err);
+}
+
+static void commit_parsed(void *ctx, enum status st, const struct err *err)
+{
+	struct view_work *w = ctx;
+	struct err e = {0};
+	if (st != ST_OK) {
+		fail(w, err);
 		return;
 	}
 	w->own_doc = w->commit.doc;
 	const struct rb_ident named = {
 		.levels = w->place.ns.levels, .n_levels = w->place.ns.n, .name = w->place.name};
 	if (w->commit.has_ident && !rb_ident_eq(&w->commit.ident, &named)) {
-		err_set(&err, ST_BAD_REQUEST, "identifier", "is not the view of the path");
-		fail(w, &err);
+		err_set(&e, ST_BAD_REQUEST, "identifier", "is not the view of the path");
+		fail(w, &e);
 		return;
 	}
 	resolve(w, replace_resolved);
+}
+
+static void view_replace(struct call *own_call)
+{
+	struct view_work *w = work_new(own_call);
+	if (w && h_place(own_call, ST_NO_SUCH_VIEW, &w->place))
+		call_parse(own_call, parse_commit, commit_parsed, w);
 }
 
 /* ------------------------------------------------------------------ register */
