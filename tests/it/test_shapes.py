@@ -1,4 +1,4 @@
-"""Every shape of the interop suite through the daemon under the sanitizers, judged by model and auditor alone."""
+"""Every shape of the interop suite's matrix through the daemon under the sanitizers, judged by model and auditor alone."""
 
 import types
 
@@ -6,7 +6,8 @@ import pytest
 
 import frazil
 from support import audit  # puts tests/interop on the path
-import frazil_suite as suite
+import auditor
+import matrix_suite as suite
 
 
 @pytest.fixture(scope="module")
@@ -16,10 +17,13 @@ def client(daemon):
         yield c
 
 
-@pytest.mark.parametrize("shape", suite.SHAPES)
-@pytest.mark.parametrize("spec", suite.SPECS)
-def test_shape(daemon, client, spec, shape):
-    w = suite.Writer(types.SimpleNamespace(uri=daemon.uri), client, "shapes", "%s_%s" % (spec, shape), spec)
-    suite.build(w, suite.SHAPES[shape])
-    assert w.model.differences(audit.rows(daemon, w.model.name), True) == []
-    audit.clean(daemon, w.model.name)
+CELLS = [(spec, shape, False, False) for spec in suite.SPECS for shape in suite.SHAPES] + [
+    ("evolved", shape, True, True) for shape in suite.SHAPES]
+
+
+@pytest.mark.parametrize("spec,shape,branch,upgraded", CELLS)
+def test_shape(daemon, client, spec, shape, branch, upgraded):
+    models = suite.cell(types.SimpleNamespace(uri=daemon.uri), client, "shapes", spec, shape, branch, upgraded)
+    for model in models:
+        assert model.differences(auditor.raw_rows(daemon.uri, model.name, model.ref), True) == []
+    audit.clean(daemon, models[0].name)
