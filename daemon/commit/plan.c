@@ -539,22 +539,25 @@ static enum cache_answer decide_all(struct plan *p, const struct plan_in *in, si
 
 /* ------------------------------------------------------------------ manifests to be rewritten */
 
-/* Of the data manifests, those that lose a file; the vectors' were needed for their places. */
+/* Of the data manifests, those that lose a file, which more than one may list when its writer did not
+ * look; the vectors' were needed for their places. */
 static enum cache_answer load_dropped(struct plan *p, struct cache *c, struct needs *needs,
 				      struct err *err)
 {
 	bool waiting = false;
-	for (size_t i = 0; i < p->n_lanes; i++)
-		for (size_t k = 0; k < p->lanes[i].n_changes; k++) {
-			const struct plan_change *ch = &p->lanes[i].changes[k];
-			if (!ch->drop)
-				continue;
-			enum cache_answer ans = plan_whole(p, &p->refs[ch->file->ref],
-							   ch->file->data_row, c, needs, err);
+	for (size_t i = 0; i < p->n_lanes; i++) {
+		const struct plan_lane *lane = &p->lanes[i];
+		struct plan_ref *r = &p->refs[lane->ref];
+		for (size_t k = 0; r->list && lane->n_changes && k < r->list->l.n; k++) {
+			bool touched = r->views[k]->content == MANIFEST_DATA &&
+				       merge_touches(lane, r->views[k]);
+			enum cache_answer ans =
+				touched ? plan_whole(p, r, k, c, needs, err) : CACHE_HAVE;
 			if (ans == CACHE_FAIL)
 				return ans;
 			waiting |= ans == CACHE_WAIT;
 		}
+	}
 	return waiting ? CACHE_WAIT : CACHE_HAVE;
 }
 

@@ -226,6 +226,26 @@ START_TEST(overwrite_after_upgrade)
 }
 END_TEST
 
+/* Other writers do not look whether a file is in the table already: two manifests may list it. When its
+ * last row goes, it goes from both. */
+START_TEST(listed_twice)
+{
+	struct manifest_entry e[2] = {
+		ct_entry(ENTRY_ADDED, ct_data(t, "a", A_ROWS), SNAPSHOT_NONE, SEQ_NONE),
+		ct_entry(ENTRY_ADDED, ct_data(t, "b", B_ROWS), SNAPSHOT_NONE, SEQ_NONE)};
+	struct manifest_file rows[3] = {ct_manifest(t, 3, 0, MANIFEST_DATA, e, 2),
+					ct_manifest(t, 3, 0, MANIFEST_DATA, e, 1),
+					ct_manifest(t, 3, 0, MANIFEST_DATA, e + 1, 1)};
+	(void)ct_foreign(t, CT_MAIN, rows, 3, false);
+	(void)ct_delete(t, CT_MAIN, "a", "0-124");
+	(void)commit();
+	const struct ct_state *s = ct_look_ref(t, CT_MAIN);
+	for (size_t i = 0; i < s->list->l.n; i++)
+		ck_assert(mview_find(s->views[i], ct_path(t, "a")) == NULL);
+	ck_assert(ct_find(t, s, MANIFEST_DATA, "b", ENTRY_EXISTING) != NULL);
+}
+END_TEST
+
 /* The spec's example: next-row-id 1000, manifests of 25 + 100, 100 + 0 and 25 + 125 rows without
  * numbers get 1000, 1125 and 1225; 1375 is next. */
 START_TEST(worked_example)
@@ -450,6 +470,7 @@ static Suite *suite(void)
 	tcase_add_loop_test(c, after_upgrade, 0, 2);
 	tcase_add_loop_test(c, copied_after_upgrade, 0, 2);
 	tcase_add_test(c, overwrite_after_upgrade);
+	tcase_add_test(c, listed_twice);
 	tcase_add_test(c, worked_example);
 	tcase_add_test(c, row_ids_run_out);
 	tcase_add_test(c, lanes_and_refs);
