@@ -407,7 +407,16 @@ def test_equality_deletes(lab, version):
             t.delete(a, [1], t.head())
         assert e.value.name == "LEGACY_DELETES" and "foreign-" in e.value.message and os.path.basename(a) in e.value.message
         t.delete(young, [0], t.head())
+        # case BC-076: by value only what is older goes; data of the same snapshot is not reached.
+        files = t.files(3)
+        Writer(t).commit("overwrite", files, equality=[t.rows[young][1]])
+        t.added(*files)
+        t.deleted(young, [1])
+        t.delete(files[0]["path"], [2], t.head())
+        with refused("LEGACY_DELETES"):
+            t.delete(young, [2], t.head())
         t.append(1)
+        t.check()
 
 
 def test_on_a_branch(lab):
