@@ -14,7 +14,11 @@ struct located algebra_locate(struct mview *const *views, size_t n, struct mkey 
 		if (views[i]->content == MANIFEST_DATA) {
 			l.data_row = i;
 			l.data = f;
-		} else {
+			continue;
+		}
+		/* Equal keys lie together: one manifest may have two vectors of a file. */
+		const struct mfile *end = views[i]->files + views[i]->n_files;
+		for (; f < end && f->key.hi == key.hi && f->key.lo == key.lo; f++) {
 			l.dv_row = i;
 			l.dv = f;
 			l.n_dvs++;

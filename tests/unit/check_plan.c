@@ -465,6 +465,23 @@ START_TEST(limits)
 }
 END_TEST
 
+/* Both in one manifest: deleting more by one of them would bring back what the other deleted. */
+START_TEST(two_vectors_in_one_manifest)
+{
+	struct manifest_entry d =
+		ct_entry(ENTRY_ADDED, ct_data(t, "a", 100), SNAPSHOT_NONE, SEQ_NONE);
+	struct manifest_entry v[2] = {
+		ct_entry(ENTRY_ADDED, ct_vector(t, "a", "0-4"), SNAPSHOT_NONE, SEQ_NONE),
+		ct_entry(ENTRY_ADDED, ct_vector(t, "a", "50-54"), SNAPSHOT_NONE, SEQ_NONE)};
+	struct manifest_file rows[2] = {ct_manifest(t, 3, 0, MANIFEST_DATA, &d, 1),
+					ct_manifest(t, 3, 0, MANIFEST_DELETES, v, 2)};
+	(void)ct_foreign(t, CT_MAIN, rows, 2, false);
+	struct plan_txn *x = ct_delete(t, CT_MAIN, "a", "70-74");
+	ct_commit(t);
+	ck_assert_int_eq(x->reject.st, ST_TABLE_INCONSISTENT);
+}
+END_TEST
+
 /* What the log is told when a plan was published. */
 START_TEST(published)
 {
@@ -511,6 +528,7 @@ static Suite *suite(void)
 	tcase_add_test(c, waiting);
 	tcase_add_test(c, unreadable);
 	tcase_add_test(c, limits);
+	tcase_add_test(c, two_vectors_in_one_manifest);
 	tcase_add_test(c, published);
 	suite_add_tcase(s, c);
 	return s;

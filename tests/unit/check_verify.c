@@ -91,6 +91,11 @@ START_TEST(two_vectors)
 	ck_assert(strv_eq(out.v[0].path, A));
 	for (int i = 0; i < 3; i++)
 		mview_unref(now[i]);
+	/* Both in one manifest. */
+	struct manifest_entry both[] = {dv(ENTRY_ADDED, A, 3), dv(ENTRY_ADDED, A, 4)};
+	out = run(d, 2, false, both, 2, d, 2, NULL, 0);
+	ck_assert_int_eq(out.total, 1);
+	ck_assert_int_eq(out.v[0].kind, VERIFY_TWO_VECTORS);
 }
 END_TEST
 
