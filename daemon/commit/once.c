@@ -251,6 +251,11 @@ void once_start(struct core *c, struct request *r)
 	for (size_t i = 0; st == ST_OK && i < m->n_fragments; i++) {
 		struct frag *f;
 		st = frag_decode(t->meta, x, &m->fragments[i], &f, &err);
+		/* Found by its name from here on: the one behind another would be passed over when
+		 * files are read. */
+		if (st == ST_OK && frag_find(x, f->id, f->attempt))
+			st = err_set(&err, ST_BAD_REQUEST, "", "fragment %.*s is named twice",
+				     STRV_ARG(f->id));
 		if (st == ST_OK)
 			frag_keep(x, f);
 		else

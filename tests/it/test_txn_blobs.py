@@ -286,6 +286,18 @@ def test_one_file_has_one_transaction(lab):
         t.deleted(path, [1])
 
 
+def test_one_fragment_twice_in_one_message(lab, daemon):
+    """Refused before any vector is read: the first of the two would otherwise have none."""
+    t = lab.table("twins")
+    path, o = t.append(10)
+    p = Puffin(t, blob_of([4]), blob_of([5]))
+    twins = [txn.fragment_record("0", 0, [], [p.delete(i, path, 1)]) for i in (0, 1)]
+    with refused("BAD_REQUEST"):
+        Peer(daemon).call("commit_once", {"begin": begin(t, kind="DELETE", read_snapshot_id=o.snapshot_id), "fragments": twins,
+                                          "summary": []})
+    t.check()
+
+
 def test_older_tables_have_no_vectors(lab):
     t = lab.table("v2", version=2)
     path, o = t.append(3)
