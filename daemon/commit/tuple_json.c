@@ -44,6 +44,15 @@ static bool exponent(struct strv s, int64_t *ret_v)
 	return s.n <= 7 && strv_i64(s, ret_v);
 }
 
+/* One more digit; false when v would reach the limit, ten times which may have more than 128 bits. */
+static bool shift(unsigned __int128 *io_v, unsigned d, unsigned __int128 limit)
+{
+	if (*io_v >= limit / 10)
+		return false;
+	*io_v = *io_v * 10 + d;
+	return true;
+}
+
 /* A JSON number as an integer of 10^-scale, exactly; false when digits would be lost or it has more
  * than `precision`. */
 static bool decimal_of(struct strv s, int32_t scale, int32_t precision, __int128 *ret_v)
@@ -64,11 +73,10 @@ static bool decimal_of(struct strv s, int32_t scale, int32_t precision, __int128
 			if (s.p[i] == '0')
 				continue;
 			for (; zeros > 1 && v; zeros--)
-				if ((v *= 10) >= limit)
+				if (!shift(&v, 0, limit))
 					return false;
-			v = v * 10 + (unsigned)(s.p[i] - '0');
 			zeros = 0;
-			if (v >= limit)
+			if (!shift(&v, (unsigned)(s.p[i] - '0'), limit))
 				return false;
 		} else if (!exponent(strv_sub(s, i + 1, s.n), &e)) {
 			return false;
@@ -80,7 +88,7 @@ static bool decimal_of(struct strv s, int32_t scale, int32_t precision, __int128
 	if (v && power < 0)
 		return false;
 	for (; v && power > 0; power--)
-		if ((v *= 10) >= limit)
+		if (!shift(&v, 0, limit))
 			return false;
 	*ret_v = minus ? -(__int128)v : (__int128)v;
 	return true;
