@@ -244,12 +244,18 @@ enum status adopt_read(struct bytes file, const struct rpc_manifest_ref *ref,
 
 /* ------------------------------------------------------------------ its place in a list */
 
+/* Of a batch, which is then made smaller; no single request is at fault. */
+static enum status batch_full(struct err *err)
+{
+	return err_set(err, ST_LIMIT, "", "the batch exceeds the memory limit of one snapshot");
+}
+
 static enum status entries_of(const struct plan_adopted *ad, const struct content_file *files,
 			      struct arena *a, struct manifest_entry **ret_e, struct err *err)
 {
 	struct manifest_entry *e = arena_calloc(a, ad->n ? ad->n : 1, sizeof *e);
 	if (!e)
-		return full(err);
+		return batch_full(err);
 	for (size_t i = 0; i < ad->n; i++)
 		e[i] = (struct manifest_entry){.status = ENTRY_ADDED,
 					       .snapshot_id = SNAPSHOT_NONE,
@@ -283,7 +289,7 @@ enum status adopt_row(const struct plan_adopted *ad, const struct content_file *
 		st = entries_of(ad, files, a, &e, err);
 	const struct manifest_entry **v = arena_calloc(a, ad->n ? ad->n : 1, sizeof(void *));
 	if (st == ST_OK && !v)
-		st = full(err);
+		st = batch_full(err);
 	if (st != ST_OK)
 		return st;
 	p.partition = fields;

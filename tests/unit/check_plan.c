@@ -465,6 +465,30 @@ START_TEST(limits)
 }
 END_TEST
 
+/* A batch that is too large because of a finished manifest is halved, like any other. */
+START_TEST(limits_of_adopted)
+{
+	struct plan_txn *x = ct_append(t, CT_MAIN, "n", 10);
+	for (char i = 'a'; i <= 'z'; i++)
+		ct_add(t, x, ct_data(t, (const char[]){'w', i, 0}, 10));
+	struct plan_adopted whole = {
+		.path = ct_path(t, "m"), .length = 100, .format_version = 3, .n = x->n_files};
+	x->adopted = &whole;
+	x->n_adopted = 1;
+	(void)ct_plan(t, NULL);
+	bool fits = false;
+	for (size_t limit = 0; !fits && limit < 1048576; limit += 512) {
+		encode_out_free(t->out);
+		t->out = NULL;
+		enum status st = ct_encode(t, limit);
+		fits = st == ST_OK;
+		if (!fits)
+			ck_assert_int_eq(st, ST_LIMIT);
+	}
+	ck_assert(fits);
+}
+END_TEST
+
 /* Both in one manifest: deleting more by one of them would bring back what the other deleted. */
 START_TEST(two_vectors_in_one_manifest)
 {
@@ -528,6 +552,7 @@ static Suite *suite(void)
 	tcase_add_test(c, waiting);
 	tcase_add_test(c, unreadable);
 	tcase_add_test(c, limits);
+	tcase_add_test(c, limits_of_adopted);
 	tcase_add_test(c, two_vectors_in_one_manifest);
 	tcase_add_test(c, published);
 	suite_add_tcase(s, c);
