@@ -21,18 +21,18 @@ static struct bytes bound_of(const struct bound *v, size_t n, int32_t field)
 	return (struct bytes){NULL, 0};
 }
 
-/* Whether the bounds can be those of a file that has this one path: whole, or cut as writers cut long
- * text, the upper one with its last character raised. The path lies between them. */
-static bool only_path(struct strv path, struct strv low, struct strv high)
+/* Whether the bounds can be those of a file whose paths begin with `first` and end with `last`: whole,
+ * or cut as writers cut long text, the upper one with its last character raised. */
+static bool only_names(struct strv first, struct strv last, struct strv low, struct strv high)
 {
-	if (low.p && !strv_starts(path, low))
+	if (low.p && !strv_starts(first, low))
 		return false;
-	if (!high.p || strv_eq(high, path))
+	if (!high.p || strv_eq(high, last))
 		return true;
 	size_t n = high.n;
 	while (n > 1 && ((uint8_t)high.p[n - 1] & 0xc0) == 0x80)
 		n--;
-	return n > 0 && high.n < path.n && strv_starts(path, strv_sub(high, 0, n - 1));
+	return n > 0 && high.n < last.n && strv_starts(last, strv_sub(high, 0, n - 1));
 }
 
 /* data: NULL when the name is not in the read snapshot, of whose view `v` it is. */
@@ -56,10 +56,11 @@ static enum status told_name(const struct plan_delete_file *d, const struct mvie
 		return err_set(err, ST_METRICS_INVALID, "upper_bounds",
 			       "this data file lies outside of the path bounds: %s%.*s", dots,
 			       STRV_ARG(tail));
-	/* A single name becomes the file's scope: readers then pass over all other paths in it. */
-	if (d->n_names == 1 && !only_path(name, low, high))
+	/* A path that is not told would not be looked at for changes, and when a single one is told it
+	 * becomes the file's scope: readers then pass over all others. Names are told in order. */
+	if (!only_names(d->names[0], d->names[d->n_names - 1], low, high))
 		return err_set(err, ST_METRICS_INVALID, "upper_bounds",
-			       "the path bounds hold more than the one name: %s%.*s", dots,
+			       "the path bounds hold more than the names: %s%.*s", dots,
 			       STRV_ARG(tail));
 	return ST_OK;
 }

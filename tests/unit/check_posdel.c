@@ -471,6 +471,18 @@ START_TEST(told)
 		ck_assert_msg(names(d, &err) == (one[i].fine ? ST_OK : ST_METRICS_INVALID), "%zu: %s",
 			      i, err.msg);
 	}
+	/* Several: a path before the first or behind the last was not told, and nobody would look
+	 * whether it was changed. */
+	d = ct_del_file(t, x, "p", "a b");
+	d->file.lower = bounds(FIELD_ID_DELETE_FILE_PATH, strv_bytes(ct_path(t, "0")));
+	d->file.n_lower = 1;
+	UNIT_STATUS(names(d, &err), ST_METRICS_INVALID);
+	d->file.lower = bounds(FIELD_ID_DELETE_FILE_PATH, strv_bytes(STRV("file:///t/da")));
+	d->file.upper = bounds(FIELD_ID_DELETE_FILE_PATH, strv_bytes(ct_path(t, "c")));
+	d->file.n_upper = 1;
+	UNIT_STATUS(names(d, &err), ST_METRICS_INVALID);
+	d->file.upper = bounds(FIELD_ID_DELETE_FILE_PATH, strv_bytes(STRV("file:///t/db")));
+	UNIT_OK(names(d, &err), &err);
 	/* Positions 0 to 99. */
 	uint8_t last[8];
 	for (uint64_t pos = 99; pos < 101; pos++) {
