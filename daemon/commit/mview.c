@@ -12,7 +12,7 @@ struct mkey mview_key(struct strv path)
 	return (struct mkey){get_u64be(d.b), get_u64be(d.b + 8)};
 }
 
-static int key_cmp(struct mkey a, struct mkey b)
+int mview_key_cmp(struct mkey a, struct mkey b)
 {
 	if (a.hi != b.hi)
 		return a.hi < b.hi ? -1 : 1;
@@ -22,7 +22,7 @@ static int key_cmp(struct mkey a, struct mkey b)
 static int by_key(const void *a, const void *b)
 {
 	const struct mfile *x = a, *y = b;
-	int order = key_cmp(x->key, y->key);
+	int order = mview_key_cmp(x->key, y->key);
 	return order ? order : (x->entry > y->entry) - (x->entry < y->entry);
 }
 
@@ -287,12 +287,12 @@ const struct mfile *mview_look(const struct mview *v, struct mkey key)
 	size_t low = 0, high = v->n_files;
 	while (low < high) {
 		size_t mid = low + (high - low) / 2;
-		if (key_cmp(v->files[mid].key, key) < 0)
+		if (mview_key_cmp(v->files[mid].key, key) < 0)
 			low = mid + 1;
 		else
 			high = mid;
 	}
-	bool found = low < v->n_files && key_cmp(v->files[low].key, key) == 0;
+	bool found = low < v->n_files && mview_key_cmp(v->files[low].key, key) == 0;
 	return found ? &v->files[low] : NULL;
 }
 

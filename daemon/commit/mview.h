@@ -19,6 +19,7 @@ struct mkey {
 	uint64_t hi, lo;
 };
 struct mkey mview_key(struct strv path);
+int mview_key_cmp(struct mkey a, struct mkey b);
 /* Of a delete file that is no vector: never the key of a data file, whatever its path. */
 static inline struct mkey mview_delete_key(struct mkey of_path)
 {

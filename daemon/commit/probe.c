@@ -1,5 +1,7 @@
 #include "daemon/commit/probe.h"
 
+#include <stdlib.h>
+
 /* Order does not count. */
 static struct mkey sum_of(const struct mkey *keys, size_t n)
 {
@@ -11,14 +13,27 @@ static struct mkey sum_of(const struct mkey *keys, size_t n)
 	return s;
 }
 
-static struct probe *probe_of(struct needs *needs, struct mlist *list, struct mkey sum)
+static int by_key(const void *a, const void *b)
 {
+	return mview_key_cmp(*(const struct mkey *)a, *(const struct mkey *)b);
+}
+
+static struct probe *probe_of(struct needs *needs, struct mlist *list, const struct mkey *keys,
+			      size_t n_keys)
+{
+	struct mkey sum = sum_of(keys, n_keys);
 	for (struct probe *p = needs->probes; p; p = p->next)
 		if (p->list == list && p->sum.hi == sum.hi && p->sum.lo == sum.lo)
 			return p;
 	struct probe *p = base_calloc(1, sizeof *p);
 	p->list = mlist_ref(list);
 	p->sum = sum;
+	p->keys = base_calloc(n_keys ? n_keys : 1, sizeof *p->keys);
+	p->n_keys = n_keys;
+	if (n_keys) {
+		memcpy(p->keys, keys, n_keys * sizeof *keys);
+		qsort(p->keys, n_keys, sizeof *keys, by_key);
+	}
 	p->views = base_calloc(list->l.n ? list->l.n : 1, sizeof(struct mview *));
 	p->next = needs->probes;
 	needs->probes = p;
@@ -34,13 +49,18 @@ void probe_free_all(struct needs *n)
 			mview_unref(p->views[i]);
 		mlist_unref(p->list);
 		base_free(p->views);
+		base_free(p->keys);
 		base_free(p);
 	}
 }
 
+/* The fewer are looked for among the more: this runs on the loop, for every manifest of a list. */
 static bool has_any(const struct mview *v, const struct mkey *keys, size_t n)
 {
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; v->n_files < n && i < v->n_files; i++)
+		if (bsearch(&v->files[i].key, keys, n, sizeof *keys, by_key))
+			return true;
+	for (size_t i = 0; v->n_files >= n && i < n; i++)
 		if (mview_look(v, keys[i]))
 			return true;
 	return false;
@@ -50,7 +70,7 @@ enum cache_answer probe_list(struct cache *c, struct mlist *list, struct metadat
 			     const struct mkey *keys, size_t n_keys, struct needs *needs,
 			     const struct probe **ret_p, struct err *err)
 {
-	struct probe *p = probe_of(needs, list, sum_of(keys, n_keys));
+	struct probe *p = probe_of(needs, list, keys, n_keys);
 	bool waiting = false;
 	*ret_p = p;
 	for (size_t i = p->next_row; i < list->l.n; i++) {
@@ -69,7 +89,7 @@ enum cache_answer probe_list(struct cache *c, struct mlist *list, struct metadat
 				break;
 			continue;
 		}
-		p->views[i] = has_any(v, keys, n_keys) ? mview_ref(v) : mview_bare(v);
+		p->views[i] = has_any(v, p->keys, n_keys) ? mview_ref(v) : mview_bare(v);
 		cache_index_let(c, row, needs);
 	}
 	while (p->next_row < list->l.n && p->views[p->next_row])

@@ -10,6 +10,8 @@ struct probe {
 	struct probe *next;
 	struct mlist *list; /* a reference is held */
 	struct mkey sum;    /* of the keys */
+	struct mkey *keys;  /* ascending */
+	size_t n_keys;
 	/* Parallel to the list's rows; references are held. The light view of a manifest that has
 	 * one of the keys, the bare one of any other, NULL where it has not been asked yet. */
 	struct mview **views;

@@ -90,6 +90,40 @@ START_TEST(parts)
 }
 END_TEST
 
+/* More keys than a manifest has files, and fewer: the fewer are looked for among the more. */
+START_TEST(either_way)
+{
+	struct plan_txn *x = ct_append(t, CT_MAIN, "a", 10);
+	ct_add(t, x, ct_data(t, "b", 10));
+	ct_add(t, x, ct_data(t, "c", 10));
+	ct_commit(t);
+	ct_batch(t);
+	(void)ct_append(t, CT_MAIN, "d", 10);
+	ct_commit(t);
+	static const struct {
+		const char *names; /* of keys, a letter each */
+		bool first, second;
+	} cases[] = {{"b", true, false},    {"d", false, true},     {"yxcbw", true, false},
+		     {"zyxwvud", false, true}, {"zyxwv", false, false}, {"dzyxa", true, true},
+		     {"", false, false}};
+	const struct ct_state *s = ct_look_ref(t, CT_MAIN);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct needs needs = {0};
+		struct err err = {0};
+		struct mkey keys[8];
+		const struct probe *p = NULL;
+		size_t n = strlen(cases[i].names);
+		for (size_t k = 0; k < n; k++)
+			keys[k] = mview_key(ct_path(t, (const char[]){cases[i].names[k], 0}));
+		while (probe_list(t->cache, s->list, t->meta, keys, n, &needs, &p, &err) == CACHE_WAIT)
+			ct_serve(t, &needs);
+		ck_assert_uint_eq(p->views[0]->n_files, cases[i].first ? 3 : 0);
+		ck_assert_uint_eq(p->views[1]->n_files, cases[i].second ? 1 : 0);
+		needs_fini(&needs);
+	}
+}
+END_TEST
+
 START_TEST(unreadable)
 {
 	struct mlist *l = many();
@@ -176,6 +210,7 @@ static Suite *suite(void)
 	tcase_set_timeout(c, 120);
 	tcase_add_checked_fixture(c, up, down);
 	tcase_add_loop_test(c, parts, 0, ARRAY_SIZE(rounds));
+	tcase_add_test(c, either_way);
 	tcase_add_test(c, unreadable);
 	tcase_add_test(c, same_objects);
 	suite_add_tcase(s, c);
