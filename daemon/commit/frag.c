@@ -402,32 +402,49 @@ static void fill_keys(const struct frag *f, struct mkey *keys)
 	}
 }
 
-/* The views that were found; whole ones of a spec of which a delete file may name every data file. */
-static enum cache_answer whole_views(struct core *c, struct metadata *m, const struct frag *f,
-				     struct mlist *list, const struct probe *found,
-				     struct needs *needs, struct arena *a, struct mview ***ret_v,
-				     struct err *err)
+/* Adds the names that a manifest has for delete files that tell none. */
+static enum status gather(struct txn *x, struct frag *f, const struct mview *v, struct err *err)
+{
+	enum status st = ST_OK;
+	for (size_t k = 0; st == ST_OK && k < f->n_delete_files; k++) {
+		struct plan_delete_file *d = &f->delete_files[k];
+		if (d->told || d->file.spec_id != v->spec_id)
+			continue;
+		st = posdel_gather(v, &x->arena, d, err);
+		if (st != ST_OK)
+			expand_blame_delete_file(f->whole, k, err);
+	}
+	return st;
+}
+
+/* Data manifests of a spec of which a delete file may name every data file are read whole, some ahead,
+ * and let go of one after the other; it goes on where it stood. */
+static enum cache_answer gather_names(struct core *c, struct txn *x, struct metadata *m, struct frag *f,
+				      struct mlist *list, struct needs *needs, struct err *err)
 {
 	bool waiting = false;
-	struct mview **v = arena_calloc(a, list->l.n ? list->l.n : 1, sizeof(struct mview *));
-	if (!v) {
-		(void)full(err);
-		return CACHE_FAIL;
-	}
-	for (size_t i = 0; i < list->l.n; i++) {
+	for (size_t i = f->gathered; i < list->l.n; i++) {
+		const struct manifest_file *row = &list->l.rows[i];
+		struct mview *v = NULL;
 		bool any = false;
-		v[i] = found->views[i];
-		for (size_t k = 0; k < f->n_delete_files; k++)
-			any |= !f->delete_files[k].told && v[i]->content == MANIFEST_DATA &&
-			       v[i]->spec_id == f->delete_files[k].file.spec_id;
+		for (size_t k = 0; k < f->n_delete_files && row->content == MANIFEST_DATA; k++)
+			any |= !f->delete_files[k].told &&
+			       row->spec_id == f->delete_files[k].file.spec_id;
 		enum cache_answer ans =
-			any ? cache_view(c->cache, list, &list->l.rows[i], m, needs, &v[i], err)
-			    : CACHE_HAVE;
+			any ? cache_view(c->cache, list, row, m, needs, &v, err) : CACHE_HAVE;
 		if (ans == CACHE_FAIL)
 			return unreadable(err);
 		waiting |= ans == CACHE_WAIT;
+		if (needs->full)
+			break;
+		if (waiting)
+			continue;
+		if (v && gather(x, f, v, err) != ST_OK)
+			return CACHE_FAIL;
+		if (v)
+			cache_view_let(c->cache, row, needs);
+		f->gathered = i + 1;
 	}
-	*ret_v = v;
 	return waiting ? CACHE_WAIT : CACHE_HAVE;
 }
 
@@ -514,11 +531,10 @@ enum cache_answer frag_subtract(struct core *c, struct txn *x, struct metadata *
 		else
 			compare_spec(f, i, found->views[l.data_row]->spec_id, &strange);
 	}
-	struct mview **views = NULL;
 	if (ans == CACHE_HAVE && f->n_delete_files)
-		ans = whole_views(c, m, f, list, found, needs, &a, &views, err);
+		ans = gather_names(c, x, m, f, list, needs, err);
 	for (size_t i = 0; ans == CACHE_HAVE && i < f->n_delete_files; i++)
-		if (posdel_names(views, list->l.n, &x->arena, &f->delete_files[i], err) != ST_OK) {
+		if (posdel_names(found->views, list->l.n, &f->delete_files[i], err) != ST_OK) {
 			expand_blame_delete_file(f->whole, i, err);
 			ans = CACHE_FAIL;
 		}

@@ -30,6 +30,9 @@ struct plan_delete_file {
 	const struct strv *names;
 	size_t n_names;
 	bool told;
+	/* While names are gathered: their room, and the rows of the longest data file. */
+	size_t cap_names;
+	int64_t most;
 };
 
 /* A finished manifest of the worker's that is listed as it is; its files lie together. */

@@ -65,53 +65,44 @@ static enum status told_name(const struct plan_delete_file *d, const struct mvie
 	return ST_OK;
 }
 
-/* Every data file that the partition has. */
-static enum status all_names(struct mview *const *views, size_t n, struct arena *a,
-			     struct plan_delete_file *d, int64_t *most, struct err *err)
+enum status posdel_gather(const struct mview *v, struct arena *a, struct plan_delete_file *d,
+			  struct err *err)
 {
-	void *items = NULL;
-	size_t cap = 0, count = 0;
-	for (size_t i = 0; i < n; i++) {
-		const struct manifest *m = views[i]->m;
-		if (views[i]->content != MANIFEST_DATA || views[i]->spec_id != d->file.spec_id)
+	void *items = (void *)(uintptr_t)d->names;
+	ASSERT(v->m != NULL);
+	for (size_t k = 0; k < v->m->n; k++) {
+		const struct content_file *f = &v->m->entries[k].file;
+		if (v->m->entries[k].status == ENTRY_DELETED ||
+		    !tuple_eq(&f->partition, &d->file.partition))
 			continue;
-		ASSERT(m != NULL);
-		for (size_t k = 0; k < m->n; k++) {
-			const struct content_file *f = &m->entries[k].file;
-			if (m->entries[k].status == ENTRY_DELETED || !tuple_eq(&f->partition, &d->file.partition))
-				continue;
-			if (!arena_grow(a, &items, &cap, count + 1, sizeof(struct strv)) ||
-			    !arena_strv(a, f->path, &((struct strv *)items)[count]))
-				return full(err);
-			count++;
-			*most = f->record_count > *most ? f->record_count : *most;
-		}
+		if (!arena_grow(a, &items, &d->cap_names, d->n_names + 1, sizeof(struct strv)))
+			return full(err);
+		d->names = items;
+		if (!arena_strv(a, f->path, &((struct strv *)items)[d->n_names]))
+			return full(err);
+		d->n_names++;
+		d->most = f->record_count > d->most ? f->record_count : d->most;
 	}
-	if (count == 0)
-		return err_set(err, ST_FILE_GONE, "partition",
-			       "the partition has no data file at the read snapshot");
-	d->names = items;
-	d->n_names = count;
 	return ST_OK;
 }
 
-enum status posdel_names(struct mview *const *views, size_t n, struct arena *a,
-			 struct plan_delete_file *d, struct err *err)
+enum status posdel_names(struct mview *const *views, size_t n, struct plan_delete_file *d,
+			 struct err *err)
 {
-	int64_t most = 0; /* rows of the longest data file */
 	enum status st = ST_OK;
 	for (size_t i = 0; d->told && st == ST_OK && i < d->n_names; i++) {
 		struct located l = algebra_locate(views, n, mview_key(d->names[i]));
 		st = told_name(d, l.data ? views[l.data_row] : NULL, l.data, d->names[i], err);
-		if (st == ST_OK && l.data->record_count > most)
-			most = l.data->record_count;
+		if (st == ST_OK && l.data->record_count > d->most)
+			d->most = l.data->record_count;
 	}
-	if (!d->told)
-		st = all_names(views, n, a, d, &most, err);
+	if (!d->told && d->n_names == 0)
+		st = err_set(err, ST_FILE_GONE, "partition",
+			     "the partition has no data file at the read snapshot");
 	if (st != ST_OK)
 		return st;
 	struct bytes high = bound_of(d->file.upper, d->file.n_upper, FIELD_ID_DELETE_POS);
-	if (high.n == 8 && (int64_t)get_u64le(high.p) >= most)
+	if (high.n == 8 && (int64_t)get_u64le(high.p) >= d->most)
 		return err_set(err, ST_POSITION_RANGE, "upper_bounds",
 			       "position %lld is not below the record count of any named data file",
 			       (long long)get_u64le(high.p));

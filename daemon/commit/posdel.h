@@ -6,12 +6,15 @@
 
 #include "daemon/commit/plan.h"
 
-/* Fills in d->names against the views of the read snapshot, which hold the told names; those of data
- * manifests of its spec are whole when none is told. New names live in `a`, as the views' paths do
- * not. ST_FILE_GONE for a data file that is not there, ST_TUPLE_MISMATCH for one of another
- * spec or partition (readers would not apply the deletes to it), ST_METRICS_INVALID for one outside
- * of the path bounds (they would skip it) or a single one that the bounds contradict, ST_POSITION_RANGE for positions that no named file has. */
-MUST_CHECK enum status posdel_names(struct mview *const *views, size_t n, struct arena *a,
+/* Adds to the names of one that tells none what a whole view of the read snapshot has in its
+ * partition; each data manifest of its spec once. Names live in `a`. ST_TOO_LARGE. */
+MUST_CHECK enum status posdel_gather(const struct mview *v, struct arena *a,
+				     struct plan_delete_file *d, struct err *err);
+/* Judges d->names, gathered or told; views of the read snapshot hold those told. ST_FILE_GONE for a
+ * data file that is not there, ST_TUPLE_MISMATCH for one of another spec or partition (readers would
+ * not apply the deletes to it), ST_METRICS_INVALID for one outside of the path bounds (they would skip
+ * it) or bounds that hold other paths, ST_POSITION_RANGE for positions that no named file has. */
+MUST_CHECK enum status posdel_names(struct mview *const *views, size_t n,
 				    struct plan_delete_file *d, struct err *err);
 /* Judges the transaction's delete files against the ref's head and the batch: t->reject says why
  * not; otherwise the plan knows the data files that they name. false: the plan's memory is used up. */

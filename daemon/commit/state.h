@@ -117,6 +117,7 @@ struct frag {
 	size_t n_spent;
 	struct plan_delete_file *delete_files;
 	size_t n_delete_files;
+	size_t gathered; /* manifests of the read snapshot that were asked for names */
 	struct bytes payload; /* only until it is durable */
 };
 

@@ -321,6 +321,42 @@ START_TEST(files_of_deletes)
 }
 END_TEST
 
+/* Without names every data manifest of the spec is read, but not all are kept meanwhile. */
+START_TEST(untold_in_a_small_cache)
+{
+	struct err err = {0};
+	struct rpc_delete_file *d = delete_files(RPC_KIND_DELETE);
+	char name[16];
+	for (int i = 0; i < 20; i++) {
+		ct_batch(t);
+		snprintf(name, sizeof name, "n%d", i);
+		(void)ct_append(t, CT_MAIN, name, 100);
+		ct_commit(t);
+	}
+	ct_batch(t);
+	table.meta = t->meta;
+	txn_is(RPC_KIND_DELETE);
+	d[0] = d[1];
+	in.n_delete_files = 1;
+	struct frag *f = decoded();
+	cache_free(t->cache);
+	t->cache = cache_new(10000);
+	struct core c = {.cache = t->cache, .conf = {.request_max_bytes = (size_t)1 << 20}};
+	struct needs needs = {0};
+	size_t most = 0;
+	enum cache_answer ans;
+	while ((ans = frag_subtract(&c, &x, t->meta, f, &needs, &err)) == CACHE_WAIT) {
+		ct_serve(t, &needs);
+		most = cache_bytes(t->cache) > most ? cache_bytes(t->cache) : most;
+	}
+	ck_assert_int_eq(ans, CACHE_HAVE);
+	ck_assert_uint_eq(f->delete_files[0].n_names, 22);
+	ck_assert(frag_among(f->delete_files[0].names, 1, ct_path(t, "a")));
+	ck_assert_msg(most < 120000, "%zu bytes", most);
+	needs_fini(&needs);
+}
+END_TEST
+
 START_TEST(files_of_deletes_refused)
 {
 	struct err err = {0};
@@ -817,6 +853,7 @@ static Suite *suite(void)
 	tcase_add_test(c, ranges_refused);
 	tcase_add_test(c, subtracting);
 	tcase_add_test(c, files_of_deletes);
+	tcase_add_test(c, untold_in_a_small_cache);
 	tcase_add_test(c, files_of_deletes_refused);
 	tcase_add_test(c, stored);
 	tcase_add_test(c, stored_damaged);

@@ -420,7 +420,13 @@ static enum status names(struct plan_delete_file *d, struct err *err)
 {
 	const struct ct_state *s = ct_look_ref(t, CT_MAIN);
 	*err = (struct err){0};
-	return posdel_names(s->views, s->list->l.n, &t->arena, d, err);
+	for (size_t i = 0; !d->told && i < s->list->l.n; i++) {
+		if (i == 0)
+			d->n_names = d->cap_names = 0;
+		if (s->views[i]->content == MANIFEST_DATA && s->views[i]->spec_id == d->file.spec_id)
+			UNIT_OK(posdel_gather(s->views[i], &t->arena, d, err), err);
+	}
+	return posdel_names(s->views, s->list->l.n, d, err);
 }
 
 START_TEST(told)
