@@ -315,9 +315,9 @@ void batch_published(struct core *c, struct batch *b)
 		cache_put_list(c->cache, out->lists[i].path, out->lists[i].list);
 	for (size_t i = 0; i < out->n_views; i++) {
 		const struct encode_view *v = &out->views[i];
-		cache_put_index(c->cache, v->path, v->first_row_id, v->view);
+		cache_put_index(c->cache, v->path, v->first_row_id, v->seq, v->view);
 		if (v->view->m) /* not of an adopted manifest, whose file will be read when needed */
-			cache_put_view(c->cache, v->path, v->first_row_id, v->view);
+			cache_put_view(c->cache, v->path, v->first_row_id, v->seq, v->view);
 	}
 	for (size_t i = 0; i < out->n_vecs; i++)
 		cache_put_vec(c->cache, out->vecs[i].path, out->vecs[i].offset, out->vecs[i].vec);

@@ -11,6 +11,7 @@ struct cache_item {
 	struct list waiters;
 	enum item_state state;
 	struct strv path; /* owned, with a NUL */
+	int64_t seq;	  /* of a manifest's row; else 0 */
 	struct read_effect read;
 	struct mlist *row_owner;
 	struct metadata *meta;
@@ -59,15 +60,20 @@ struct core_index_stats cache_stats(const struct cache *c)
 	return s;
 }
 
-static uint64_t key_hash(enum read_as as, struct strv path, int64_t offset)
+static uint64_t key_hash(enum read_as as, struct strv path, int64_t offset, int64_t seq)
 {
-	uint64_t h = bytes_hash(strv_bytes(path));
+	uint64_t h = bytes_hash(strv_bytes(path)) ^ (uint64_t)seq << 32;
 	return (h ^ (uint64_t)offset ^ (uint64_t)as << 56) * 1099511628211u;
 }
 
-static size_t bucket_of(const struct cache *c, enum read_as as, struct strv path, int64_t offset)
+static uint64_t hash_of(const struct cache_item *it)
 {
-	return (size_t)(key_hash(as, path, offset) >> 7) & (c->n_buckets - 1);
+	return key_hash(it->read.as, it->path, it->read.offset, it->seq);
+}
+
+static size_t bucket_of(const struct cache *c, uint64_t hash)
+{
+	return (size_t)(hash >> 7) & (c->n_buckets - 1);
 }
 
 /* How an item counts, when it comes (1) and when it goes (-1). */
@@ -98,7 +104,7 @@ static void drop_value(struct cache *c, struct cache_item *it)
 
 static void free_item(struct cache *c, struct cache_item *it)
 {
-	size_t at = bucket_of(c, it->read.as, it->path, it->read.offset);
+	size_t at = bucket_of(c, hash_of(it));
 	struct cache_item **p = &c->buckets[at];
 	while (*p != it)
 		p = &(*p)->next;
@@ -131,7 +137,7 @@ static void grow(struct cache *c)
 		while (old[i]) {
 			struct cache_item *it = old[i];
 			old[i] = it->next;
-			size_t at = bucket_of(c, it->read.as, it->path, it->read.offset);
+			size_t at = bucket_of(c, hash_of(it));
 			it->next = c->buckets[at];
 			c->buckets[at] = it;
 		}
@@ -139,11 +145,13 @@ static void grow(struct cache *c)
 }
 
 static struct cache_item *item_of(struct cache *c, enum read_as as, struct strv path,
-				  int64_t offset)
+				  int64_t offset, int64_t seq)
 {
-	size_t at = bucket_of(c, as, path, offset);
+	uint64_t hash = key_hash(as, path, offset, seq);
+	size_t at = bucket_of(c, hash);
 	for (struct cache_item *it = c->buckets[at]; it; it = it->next)
-		if (it->read.as == as && it->read.offset == offset && strv_eq(it->path, path)) {
+		if (it->read.as == as && it->read.offset == offset && it->seq == seq &&
+		    strv_eq(it->path, path)) {
 			list_remove(&it->lru);
 			list_push_front(&c->lru, &it->lru);
 			return it;
@@ -154,12 +162,13 @@ static struct cache_item *item_of(struct cache *c, enum read_as as, struct strv 
 		memcpy(p, path.p, path.n);
 	p[path.n] = 0;
 	it->path = (struct strv){p, path.n};
+	it->seq = seq;
 	it->read = (struct read_effect){.as = as, .path = it->path, .offset = offset, .length = -1};
 	list_init(&it->lru);
 	list_init(&it->waiters);
 	if (c->n_items >= c->n_buckets)
 		grow(c);
-	at = bucket_of(c, as, path, offset);
+	at = bucket_of(c, hash);
 	it->next = c->buckets[at];
 	c->buckets[at] = it;
 	c->n_items++;
@@ -246,7 +255,7 @@ void needs_fini(struct needs *n)
 
 static bool failed_before(const struct needs *needs, const struct cache_item *it)
 {
-	uint64_t h = key_hash(it->read.as, it->path, it->read.offset);
+	uint64_t h = hash_of(it);
 	for (size_t i = 0; i < needs->n_failed; i++)
 		if (needs->failed[i] == h)
 			return true;
@@ -262,7 +271,7 @@ static void note_failed(struct needs *needs, const struct cache_item *it)
 		needs->failed = base_realloc_array(needs->failed, needs->cap_failed,
 						   sizeof *needs->failed);
 	}
-	needs->failed[needs->n_failed++] = key_hash(it->read.as, it->path, it->read.offset);
+	needs->failed[needs->n_failed++] = hash_of(it);
 }
 
 static enum cache_answer fail(const struct cache_item *it, struct needs *needs)
@@ -304,7 +313,7 @@ static enum cache_answer answer(struct cache_item *it, struct needs *needs, stru
 enum cache_answer cache_list(struct cache *c, struct strv path, struct needs *needs,
 			     struct mlist **ret_l, struct err *err)
 {
-	struct cache_item *it = item_of(c, READ_MANIFEST_LIST, path, 0);
+	struct cache_item *it = item_of(c, READ_MANIFEST_LIST, path, 0, 0);
 	enum cache_answer ans = answer(it, needs, err);
 	if (ans == CACHE_HAVE)
 		*ret_l = it->list;
@@ -330,9 +339,9 @@ static enum cache_answer manifest(struct cache *c, enum read_as as, struct mlist
 				  const struct manifest_file *row, struct metadata *meta,
 				  struct needs *needs, struct mview **ret_v, struct err *err)
 {
-	/* What an entry inherits comes from its row, and rows of one path may differ between
-	 * branches in first-row-id alone: that number is part of the identity. */
-	struct cache_item *it = item_of(c, as, row->path, row->first_row_id);
+	/* What an entry inherits comes from its row, and rows of one path may differ, between branches
+	 * or because it was listed anew: those numbers are part of the identity. */
+	struct cache_item *it = item_of(c, as, row->path, row->first_row_id, row->seq);
 	bool missing = it->state == ITEM_MISSING || it->state == ITEM_READING;
 	size_t more = missing ? estimate(as, row) : 0, before = needs->n;
 	if (missing && !has_room(c, needs, more)) {
@@ -375,18 +384,18 @@ enum cache_answer cache_index(struct cache *c, struct mlist *list, const struct 
 
 void cache_index_let(struct cache *c, const struct manifest_file *row, struct needs *needs)
 {
-	let(needs, item_of(c, READ_INDEX, row->path, row->first_row_id));
+	let(needs, item_of(c, READ_INDEX, row->path, row->first_row_id, row->seq));
 }
 
 void cache_view_let(struct cache *c, const struct manifest_file *row, struct needs *needs)
 {
-	let(needs, item_of(c, READ_MANIFEST, row->path, row->first_row_id));
+	let(needs, item_of(c, READ_MANIFEST, row->path, row->first_row_id, row->seq));
 }
 
 enum cache_answer cache_vec(struct cache *c, const struct content_file *dv, struct needs *needs,
 			    struct vec **ret_v, struct err *err)
 {
-	struct cache_item *it = item_of(c, READ_VECTOR, dv->path, dv->content_offset);
+	struct cache_item *it = item_of(c, READ_VECTOR, dv->path, dv->content_offset, 0);
 	enum cache_answer ans = answer(it, needs, err);
 	if (ans == CACHE_HAVE) {
 		*ret_v = it->vec;
@@ -407,25 +416,27 @@ static void ready(struct cache *c, struct cache_item *it, size_t bytes)
 
 void cache_put_list(struct cache *c, struct strv path, struct mlist *l)
 {
-	struct cache_item *it = item_of(c, READ_MANIFEST_LIST, path, 0);
+	struct cache_item *it = item_of(c, READ_MANIFEST_LIST, path, 0, 0);
 	if (it->state != ITEM_MISSING && it->state != ITEM_FAILED)
 		return;
 	it->list = mlist_ref(l);
 	ready(c, it, l->arena.used);
 }
 
-void cache_put_view(struct cache *c, struct strv path, int64_t first_row_id, struct mview *v)
+void cache_put_view(struct cache *c, struct strv path, int64_t first_row_id, int64_t seq,
+		    struct mview *v)
 {
-	struct cache_item *it = item_of(c, READ_MANIFEST, path, first_row_id);
+	struct cache_item *it = item_of(c, READ_MANIFEST, path, first_row_id, seq);
 	if (it->state != ITEM_MISSING && it->state != ITEM_FAILED)
 		return;
 	it->view = mview_ref(v);
 	ready(c, it, mview_memory(v));
 }
 
-void cache_put_index(struct cache *c, struct strv path, int64_t first_row_id, struct mview *v)
+void cache_put_index(struct cache *c, struct strv path, int64_t first_row_id, int64_t seq,
+		     struct mview *v)
 {
-	struct cache_item *it = item_of(c, READ_INDEX, path, first_row_id);
+	struct cache_item *it = item_of(c, READ_INDEX, path, first_row_id, seq);
 	if (it->state != ITEM_MISSING && it->state != ITEM_FAILED)
 		return;
 	it->view = mview_light(v);
@@ -434,7 +445,7 @@ void cache_put_index(struct cache *c, struct strv path, int64_t first_row_id, st
 
 void cache_put_vec(struct cache *c, struct strv path, int64_t offset, struct vec *v)
 {
-	struct cache_item *it = item_of(c, READ_VECTOR, path, offset);
+	struct cache_item *it = item_of(c, READ_VECTOR, path, offset, 0);
 	if (it->state != ITEM_MISSING && it->state != ITEM_FAILED)
 		return;
 	it->vec = vec_ref(v);

@@ -65,9 +65,11 @@ enum cache_answer cache_vec(struct cache *c, const struct content_file *dv, stru
 
 /* What a publish has just made: kept without reading it back. References are taken. */
 void cache_put_list(struct cache *c, struct strv path, struct mlist *l);
-void cache_put_view(struct cache *c, struct strv path, int64_t first_row_id, struct mview *v);
+void cache_put_view(struct cache *c, struct strv path, int64_t first_row_id, int64_t seq,
+		    struct mview *v);
 /* Its light view. */
-void cache_put_index(struct cache *c, struct strv path, int64_t first_row_id, struct mview *v);
+void cache_put_index(struct cache *c, struct strv path, int64_t first_row_id, int64_t seq,
+		     struct mview *v);
 void cache_put_vec(struct cache *c, struct strv path, int64_t offset, struct vec *v);
 
 /* The wishes are on their way: an empty list for the next round. */

@@ -42,7 +42,7 @@ struct encode_list {
 };
 struct encode_view {
 	struct strv path;
-	int64_t first_row_id;
+	int64_t first_row_id, seq; /* of its row */
 	struct mview *view;
 };
 struct encode_vec {

@@ -387,6 +387,7 @@ static enum status make_views(struct lane_work *k, struct next *next, struct err
 		out->views[out->n_views++] = (struct encode_view){.path = f->row.f.path,
 								  .first_row_id =
 									  f->row.f.first_row_id,
+							  .seq = f->row.f.seq,
 								  .view = view};
 	}
 	return ST_OK;

@@ -187,7 +187,7 @@ START_TEST(pinned)
 	struct mview *view = view_of(1600);
 	struct vec *vec = vec_new(bitmap64_new());
 	cache_put_list(c, STRV("held"), held);
-	cache_put_view(c, STRV("view"), 5, view);
+	cache_put_view(c, STRV("view"), 5, 0, view);
 	cache_put_vec(c, STRV("vec"), 4, vec);
 	put("free", 1600);
 	put("waited", 1600);
@@ -225,11 +225,12 @@ END_TEST
 START_TEST(identity)
 {
 	struct mview *one = view_of(100), *two = view_of(200), *v = NULL;
-	cache_put_view(c, STRV("m"), 0, one);
-	cache_put_view(c, STRV("m"), 70, two);
+	cache_put_view(c, STRV("m"), 0, 4, one);
+	cache_put_view(c, STRV("m"), 70, 4, two);
 	struct manifest_file row = manifest_file_empty();
 	row.path = STRV("m");
 	row.first_row_id = 70;
+	row.seq = 4;
 	row.length = 321;
 	struct mlist *l = list_of(16);
 	struct metadata *none = NULL;

@@ -116,8 +116,8 @@ static void append(struct bench *b)
 		cache_put_list(b->cache, out->lists[i].path, out->lists[i].list);
 	for (size_t i = 0; i < out->n_views; i++) {
 		const struct encode_view *v = &out->views[i];
-		cache_put_index(b->cache, v->path, v->first_row_id, v->view);
-		cache_put_view(b->cache, v->path, v->first_row_id, v->view);
+		cache_put_index(b->cache, v->path, v->first_row_id, v->seq, v->view);
+		cache_put_view(b->cache, v->path, v->first_row_id, v->seq, v->view);
 	}
 	plan_published(p);
 	metadata_unref(b->base);
