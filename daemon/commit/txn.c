@@ -575,8 +575,11 @@ void txn_vanish(struct core *c, struct txn *x)
 	err_set(&err, ST_TXN_UNKNOWN, "txn_id",
 		"the transaction's row is gone from the database");
 	core_log(c, 3, "txn.vanished", t, x, &err);
-	for (struct list *n; (n = list_pop_front(&x->waiters));)
-		request_fail(c, LIST_ITEM(n, struct request, wait), &err);
+	for (struct list *n; (n = list_pop_front(&x->waiters));) {
+		struct request *r = LIST_ITEM(n, struct request, wait);
+		r->txn = NULL;
+		request_fail(c, r, &err);
+	}
 	for (struct list *n; (n = list_pop_front(&x->turn));) {
 		struct request *r = LIST_ITEM(n, struct request, wait);
 		r->txn = NULL;
