@@ -10,6 +10,13 @@ enum status view_full(struct err *err)
 	return err_set(err, ST_LIMIT, "", "the view is larger than this server's limit");
 }
 
+enum status view_bounded(const struct jval *v, const char *field, struct err *err)
+{
+	if (jval_count(v) <= VIEW_MAX_ENTRIES)
+		return ST_OK;
+	return err_set(err, ST_LIMIT, field, "more than %zu entries", VIEW_MAX_ENTRIES);
+}
+
 enum status view_new(struct view **ret_v)
 {
 	struct view *v = base_calloc(1, sizeof *v);
@@ -41,6 +48,9 @@ enum status view_pairs(const struct jval *object, const char *field, enum status
 	size_t n = jval_count(object), i = 0;
 	if (!jval_is_null(object) && !jval_is_object(object))
 		return err_set(err, bad, field, "must be an object of text values");
+	enum status st = view_bounded(object, field, err);
+	if (st != ST_OK)
+		return st;
 	struct strv_pair *v = arena_calloc(a, n ? n : 1, sizeof *v);
 	if (!v)
 		return view_full(err);
@@ -64,6 +74,8 @@ static enum status texts(const struct jval *o, const char *key, enum status bad,
 {
 	const struct jval *array;
 	enum status st = jval_need_array(o, key, bad, &array, err);
+	if (st == ST_OK)
+		st = view_bounded(array, key, err);
 	if (st != ST_OK)
 		return st;
 	size_t n = jval_count(array);
@@ -119,6 +131,8 @@ static enum status representations(const struct jval *o, enum status bad, struct
 {
 	const struct jval *array;
 	enum status st = jval_need_array(o, "representations", bad, &array, err);
+	if (st == ST_OK)
+		st = view_bounded(array, "representations", err);
 	if (st != ST_OK)
 		return st;
 	size_t n = jval_count(array);
@@ -252,6 +266,8 @@ static enum status read_schemas(const struct jval *o, struct view *v, struct err
 {
 	const struct jval *array;
 	enum status st = jval_need_array(o, "schemas", ST_CORRUPT, &array, err);
+	if (st == ST_OK)
+		st = view_bounded(array, "schemas", err);
 	if (st != ST_OK)
 		return st;
 	size_t n = jval_count(array);
@@ -278,6 +294,8 @@ static enum status read_versions(const struct jval *o, struct view *v, struct er
 {
 	const struct jval *array;
 	enum status st = jval_need_array(o, "versions", ST_CORRUPT, &array, err);
+	if (st == ST_OK)
+		st = view_bounded(array, "versions", err);
 	if (st != ST_OK)
 		return st;
 	size_t n = jval_count(array);
@@ -303,6 +321,8 @@ static enum status read_log(const struct jval *o, struct view *v, struct err *er
 {
 	const struct jval *array;
 	enum status st = jval_need_array(o, "version-log", ST_CORRUPT, &array, err);
+	if (st == ST_OK)
+		st = view_bounded(array, "version-log", err);
 	if (st != ST_OK)
 		return st;
 	size_t n = jval_count(array);

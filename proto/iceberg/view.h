@@ -12,6 +12,9 @@ struct schema;
 
 /* Bytes of a view's metadata, read or written; its text in memory is a small multiple. */
 #define VIEW_MAX_BYTES ((size_t)4 << 20)
+/* Properties, versions, schemas, log entries, texts of a namespace, queries of a version, updates of a
+ * commit: at most as many of each. They are looked through one by one, on the loop. */
+#define VIEW_MAX_ENTRIES ((size_t)1024)
 
 struct view_version {
 	int32_t id;

@@ -171,6 +171,9 @@ static enum status put_property(struct change *c, const struct strv_pair *kv)
 		old->value = kv->value;
 		return ST_OK;
 	}
+	if (v->n_properties >= VIEW_MAX_ENTRIES)
+		return err_set(c->err, ST_LIMIT, "properties", "more than %zu properties",
+			       VIEW_MAX_ENTRIES);
 	if (!grow(c, v->properties, v->n_properties, &c->cap_properties, sizeof *v->properties, &p))
 		return view_full(c->err);
 	struct strv_pair *all = p;
@@ -197,6 +200,8 @@ static enum status remove_properties(struct change *c, const struct jval *u)
 	const struct jval *array;
 	struct view *v = c->v;
 	enum status st = jval_need_array(u, "removals", ST_BAD_REQUEST, &array, c->err);
+	if (st == ST_OK)
+		st = view_bounded(array, "removals", c->err);
 	for (size_t i = 0; st == ST_OK && i < jval_count(array); i++) {
 		struct strv key;
 		if (!jval_as_str(jval_at(array, i), &key))
@@ -415,6 +420,7 @@ static enum status check_requirements(const struct view *base, const struct jval
 	enum status st = ST_OK;
 	if (!jval_is_null(array) && !jval_is_array(array))
 		return err_set(err, ST_BAD_REQUEST, "requirements", "must be an array");
+	st = view_bounded(array, "requirements", err);
 	for (size_t i = 0; st == ST_OK && i < jval_count(array); i++) {
 		const struct jval *r = jval_at(array, i);
 		struct strv type, text;
@@ -457,9 +463,11 @@ static enum status copy(const struct view *base, struct view **ret_v, struct err
 
 static enum status apply(struct change *c, const struct view *base, const struct jval *updates)
 {
-	enum status st = ST_OK;
 	if (!jval_is_array(updates))
 		return bad(c, "updates", "must be an array");
+	enum status st = view_bounded(updates, "updates", c->err);
+	if (st != ST_OK)
+		return st;
 	c->fresh = arena_calloc(c->a, c->v->n_versions + 1, sizeof(bool));
 	if (!c->fresh)
 		return view_full(c->err);

@@ -7,6 +7,8 @@
 #define VIEW_ARENA_BYTES (VIEW_MAX_BYTES * 8)
 
 MUST_CHECK enum status view_full(struct err *err);
+/* Refuses an array or object of more entries than a view may have. */
+MUST_CHECK enum status view_bounded(const struct jval *v, const char *field, struct err *err);
 MUST_CHECK enum status view_new(struct view **ret_v);
 /* An object of texts, copied; absent or null gives none. */
 MUST_CHECK enum status view_pairs(const struct jval *object, const char *field, enum status bad,

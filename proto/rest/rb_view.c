@@ -2,12 +2,19 @@
 
 #include "proto/iceberg/view.h"
 
+static enum status open_body(struct bytes body, struct jdoc **ret_doc, struct err *err)
+{
+	if (body.n > VIEW_MAX_BYTES)
+		return err_set(err, ST_LIMIT, "", "a view has at most %zu bytes", VIEW_MAX_BYTES);
+	return rb_open(body, ret_doc, err);
+}
+
 enum status rb_view_create_parse(struct bytes body, struct arena *a,
 				 struct rb_view_create *ret_req, struct err *err)
 {
 	struct rb_view_create r = {0};
 	bool has = false;
-	enum status st = rb_open(body, &r.doc, err);
+	enum status st = open_body(body, &r.doc, err);
 	if (st != ST_OK)
 		return st;
 	const struct jval *root = jdoc_root(r.doc);
@@ -37,7 +44,7 @@ enum status rb_view_commit_parse(struct bytes body, struct arena *a,
 				 struct rb_view_commit *ret_req, struct err *err)
 {
 	struct rb_view_commit r = {0};
-	enum status st = rb_open(body, &r.doc, err);
+	enum status st = open_body(body, &r.doc, err);
 	if (st != ST_OK)
 		return st;
 	const struct jval *root = jdoc_root(r.doc), *ident = jval_get(root, "identifier");

@@ -7,6 +7,7 @@
 
 struct view;
 
+/* Both parsers refuse a body that is larger than a view may be (ST_LIMIT). */
 struct rb_view_create {
 	struct jdoc *doc;
 	struct strv name;

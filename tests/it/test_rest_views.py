@@ -4,6 +4,7 @@ import concurrent.futures
 import gzip
 import json
 import os
+import time
 import urllib.parse
 import uuid
 
@@ -231,7 +232,6 @@ def test_commits_at_once(rest, ns):
     folder = os.path.dirname(local(now["metadata-location"]))
     deadline = 50
     while len(os.listdir(folder)) > len(good) + 1 and deadline:
-        import time
         time.sleep(0.1)
         deadline -= 1
     assert len(os.listdir(folder)) == len(good) + 1
@@ -291,6 +291,28 @@ def test_drop_and_register(daemon, rest, ns):
     assert rest.post(ns + "/tables", {"name": "tx", "schema": SCHEMA}).status == 200
     error(rest.post(target, {"name": "tx", "metadata-location": where}), 409, "AlreadyExistsException", "Table with same name already exists")
     error(rest.post("/v1/namespaces/nobody/register-view", {"name": "n", "metadata-location": where}), 404, "NoSuchNamespaceException")
+
+
+def test_more_than_a_view_has(daemon, rest, ns):
+    """Every count is bounded: what would be looked through for long is refused at once, and nothing is changed."""
+    made = create(rest, ns, "big").json
+    many = {"k%06d" % i: "v" for i in range(150000)}
+    some = {"k%06d" % i: "v" for i in range(1000)}
+    reps = [sql("x", "d%d" % i) for i in range(1100)]
+    began = time.monotonic()
+    for updates in ([{"action": "set-properties", "updates": many}], [{"action": "set-properties", "updates": some}] * 1100,
+                    [{"action": "set-properties", "updates": some}, {"action": "set-properties", "updates": {"m%d" % i: "" for i in range(30)}}],
+                    [{"action": "remove-properties", "removals": list(many)[:2000]}], add(*reps),
+                    [u for i in range(1025) for u in add(sql("select %d" % i), n=i + 2)[:1]],
+                    [{"action": "add-view-version", "view-version": version(n=3, **{"default-namespace": ["a"] * 1025})}]):
+        got = replace(rest, ns, "big", *updates)
+        assert 400 <= got.status < 500, (str(updates)[:60], got.status)
+    for change in ({"properties": many}, {"view-version": version(*reps)}, {"properties": {"long": "x" * (5 << 20)}}):
+        body = {"name": "big2", "schema": SCHEMA, "view-version": version(), "properties": {}, **change}
+        assert 400 <= rest.post(ns + "/views", body).status < 500
+    assert time.monotonic() - began < 20, "looked through for long"
+    assert rest.get(ns + "/views/big").json == made and rest.head(ns + "/views/big2").status == 404
+    assert replace(rest, ns, "big", {"action": "set-properties", "updates": some}).status == 200
 
 
 def test_where_metadata_lies(daemon, rest, ns):
