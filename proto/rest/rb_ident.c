@@ -125,6 +125,20 @@ enum status rb_pairs_parse(const struct jval *object, const char *field, struct 
 	return ST_OK;
 }
 
+enum status rb_new_parse(const struct jval *root, struct strv *ret_name, struct strv *ret_location,
+			 struct err *err)
+{
+	bool has = false;
+	enum status st = jval_need_str(root, "name", ST_BAD_REQUEST, ret_name, err);
+	if (st == ST_OK)
+		st = rb_name_check(*ret_name, "name", err);
+	if (st == ST_OK)
+		st = jval_opt_str(root, "location", ST_BAD_REQUEST, ret_location, &has, err);
+	if (st == ST_OK && has && ret_location->n == 0)
+		st = err_set(err, ST_BAD_REQUEST, "location", "must not be empty");
+	return st;
+}
+
 enum status rb_ident_parse(const struct jval *v, const char *field, struct arena *a,
 			   struct rb_ident *ret_ident, struct err *err)
 {

@@ -40,6 +40,9 @@ MUST_CHECK enum status rb_texts_parse(const struct jval *array, const char *fiel
 MUST_CHECK enum status rb_pairs_parse(const struct jval *object, const char *field,
 				      struct arena *a, const struct strv_pair **ret_v,
 				      size_t *ret_n, struct err *err);
+/* "name" and the optional "location" (n 0: not given) of what a request creates. */
+MUST_CHECK enum status rb_new_parse(const struct jval *root, struct strv *ret_name,
+				    struct strv *ret_location, struct err *err);
 /* {"namespace":[…],"name":"…"} */
 MUST_CHECK enum status rb_ident_parse(const struct jval *v, const char *field, struct arena *a,
 				      struct rb_ident *ret_ident, struct err *err);

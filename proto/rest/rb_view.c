@@ -13,18 +13,11 @@ enum status rb_view_create_parse(struct bytes body, struct arena *a,
 				 struct rb_view_create *ret_req, struct err *err)
 {
 	struct rb_view_create r = {0};
-	bool has = false;
 	enum status st = open_body(body, &r.doc, err);
 	if (st != ST_OK)
 		return st;
 	const struct jval *root = jdoc_root(r.doc);
-	st = jval_need_str(root, "name", ST_BAD_REQUEST, &r.name, err);
-	if (st == ST_OK)
-		st = rb_name_check(r.name, "name", err);
-	if (st == ST_OK)
-		st = jval_opt_str(root, "location", ST_BAD_REQUEST, &r.location, &has, err);
-	if (st == ST_OK && has && r.location.n == 0)
-		st = err_set(err, ST_BAD_REQUEST, "location", "must not be empty");
+	st = rb_new_parse(root, &r.name, &r.location, err);
 	if (st == ST_OK)
 		st = jval_need_object(root, "schema", ST_BAD_REQUEST, &r.schema, err);
 	if (st == ST_OK)
