@@ -36,8 +36,9 @@ bool bind_store_standby(const struct app *app)
 static void flush(struct loop_hook *hook)
 {
 	struct bind_store *s = CONTAINER_OF(hook, struct bind_store, flush);
-	if (s->cat)
-		pgcat_flush(s->cat);
+	if (s->cat && pgcat_flush(s->cat) && !loop_timer_is_set(&s->patience))
+		loop_timer_set(&s->app->loop, &s->patience,
+			       loop_mono_us(&s->app->loop) + PGCAT_PATIENCE_US);
 	if (s->fx && pgfx_flush(s->fx))
 		loop_hook_arm(&s->app->loop, &s->flush);
 }
@@ -45,6 +46,16 @@ static void flush(struct loop_hook *hook)
 void bind_store_arm(struct bind_store *s)
 {
 	loop_hook_arm(&s->app->loop, &s->flush);
+}
+
+static void room(void *ctx)
+{
+	bind_store_arm(ctx);
+}
+
+static void out_of_patience(struct loop_timer *t)
+{
+	bind_store_arm(CONTAINER_OF(t, struct bind_store, patience));
 }
 
 static void changed(void *ctx, enum pgpool_state state, const struct err *err)
@@ -116,6 +127,7 @@ static enum status start(struct app *app, bool *ret_pending, struct err *err)
 	struct bind_store *s = base_calloc(1, sizeof *s);
 	s->app = app;
 	loop_hook_init(&s->flush, LOOP_PHASE_SQL, flush);
+	loop_timer_init(&s->patience, out_of_patience);
 	const struct conf *c = app->conf;
 	enum status st = pgc_conninfo_check(c->pg_conninfo.p, err);
 	if (st == ST_OK)
@@ -143,6 +155,7 @@ static enum status start(struct app *app, bool *ret_pending, struct err *err)
 	s->pool = pgpool_new(&app->loop.uv, &pc);
 	s->fx = pgfx_new(s->pool);
 	s->cat = pgcat_new(s->pool);
+	pgcat_on_room(s->cat, room, s);
 	return ST_OK;
 }
 
@@ -166,6 +179,7 @@ static bool stop(struct app *app)
 	pgcat_free(s->cat);
 	s->cat = NULL;
 	loop_hook_disarm(&s->flush);
+	loop_timer_cancel(&app->loop, &s->patience);
 	s->fs = NULL;
 	fs_free(fs, fs_closed, s);
 	return false;

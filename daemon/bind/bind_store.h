@@ -13,6 +13,7 @@ struct bind_store {
 	struct pgfx *fx;
 	struct pgcat *cat;
 	struct loop_hook flush; /* sends what a turn has asked for */
+	struct loop_timer patience; /* of the names that wait, see pgcat_flush */
 	bool started;
 	bool heard;   /* it is known whether the database can be had */
 	bool standby; /* the lock was lost and has not come back */

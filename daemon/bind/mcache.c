@@ -28,6 +28,7 @@ struct mcache_entry {
 	struct list waiters;
 	struct metadata *m;
 	struct bytes body[MCACHE_REFS_GZIP]; /* owned; p NULL until built */
+	char etag[MCACHE_REFS_GZIP][MCACHE_ETAG_LEN + 1]; /* of the bodies that were asked for */
 	size_t cost;	      /* as counted in the cache */
 	int64_t looked_us;    /* when the file was last seen to be there */
 
@@ -129,6 +130,14 @@ void mcache_etag(struct strv location, enum mcache_rep rep, char out[MCACHE_ETAG
 		out[2 + 2 * i] = digits[d.b[i] & 15];
 	}
 	out[MCACHE_ETAG_LEN] = '\0';
+}
+
+const char *mcache_entry_etag(struct mcache_entry *e, enum mcache_rep rep)
+{
+	ASSERT(rep != MCACHE_METADATA);
+	if (!e->etag[rep - 1][0])
+		mcache_etag(e->location, rep, e->etag[rep - 1]);
+	return e->etag[rep - 1];
 }
 
 static bool linked(const struct mcache_entry *e)

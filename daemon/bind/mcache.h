@@ -53,6 +53,8 @@ struct bytes mcache_body(const struct mcache_entry *e, enum mcache_rep rep);
 /* Strong entity tag of a representation, with its quotes, ended with NUL. A function of location
  * and representation alone: the same on every daemon. */
 void mcache_etag(struct strv location, enum mcache_rep rep, char out[MCACHE_ETAG_LEN + 1]);
+/* The same of an entry, made once; lives as long as the entry. */
+const char *mcache_entry_etag(struct mcache_entry *e, enum mcache_rep rep);
 
 struct mcache_stats {
 	size_t entries, bytes;

@@ -102,7 +102,12 @@ static enum status parse_query(struct strv query, struct arena *arena, struct ro
 {
 	if (query.n == 0)
 		return ST_OK;
-	hit->args = arena_calloc(arena, ROUTE_ARGS_MAX, sizeof *hit->args);
+	size_t parts = 1;
+	for (size_t i = 0; i < query.n; i++)
+		parts += query.p[i] == '&';
+	if (parts > ROUTE_ARGS_MAX)
+		parts = ROUTE_ARGS_MAX;
+	hit->args = arena_calloc(arena, parts, sizeof *hit->args);
 	if (!hit->args)
 		return err_set(err, ST_LIMIT, "query", "the request is too large");
 	while (query.n) {
@@ -165,16 +170,17 @@ static int find_row(enum route_surface surface, struct strv method,
 	int as_get = -1;
 	size_t allow = 0;
 	hit->allow[0] = 0;
+	struct route_hit trial;
 	for (int i = 0; i < ROUTE_mirror; i++) {
 		const struct row *row = &rows[i];
-		struct route_hit trial = {0};
 		bool admin = row->surface == SURFACE_ADMIN;
 		if (admin != (surface == ROUTE_ADMIN) ||
 		    (prefixed && row->surface != SURFACE_CATALOG) ||
 		    !row_matches(row, segments, from, n, &trial))
 			continue;
 		if (!path_known) {
-			memcpy(hit->params, trial.params, sizeof hit->params);
+			memcpy(hit->params, trial.params,
+			       trial.n_params * sizeof trial.params[0]);
 			hit->n_params = trial.n_params;
 		}
 		path_known = true;

@@ -279,9 +279,7 @@ static void release_entry(void *arg)
 
 void h_reply_entry(struct call *own_call, struct mcache_entry *own_entry, enum mcache_rep rep)
 {
-	char etag[MCACHE_ETAG_LEN + 1];
-	mcache_etag(mcache_location(own_entry), rep, etag);
-	call_header(own_call, "ETag", strv_of(etag));
+	call_header(own_call, "ETag", strv_of(mcache_entry_etag(own_entry, rep)));
 	call_header(own_call, "Vary", STRV("Accept-Encoding"));
 	if (rep >= MCACHE_ALL_GZIP)
 		call_header(own_call, "Content-Encoding", STRV("gzip"));

@@ -75,27 +75,33 @@ enum status pg_tabular_list(struct pgcat *cat, struct pg_path ns, enum pg_tabula
 
 /* ------------------------------------------------------------------ resolve */
 
-/* One asked-for name; the path is copied, the request may be gone by the end of the turn. */
+/* One name that is asked for. Whoever asks for it again before its statement goes out shares the
+ * answer. The path is copied: the requests may be gone by then. */
 struct resolve {
-	struct pgcat_call call;
-	struct arena arena;
+	struct list node;   /* in the queue, then of its statement */
+	struct list bucket; /* while it is queued */
+	struct list askers;
+	uint64_t hash;
+	int32_t ord; /* in its statement */
 	struct pg_path ns;
 	struct strv name;
+	char ns_dotted[160];
+	struct strv levels[]; /* and behind them the text */
+};
+
+struct asker {
+	struct list node;
+	pg_tabular_done done;
+	void *ctx;
 };
 
 /* One statement for many names. */
 struct resolves {
 	struct pgc_op op;
-	struct list calls;
-	size_t n;
+	struct pgcat *cat;
+	struct list names;
+	int32_t n;
 };
-
-void pg_tabular_resolve_free(struct pgcat_call *own_call)
-{
-	struct resolve *q = CONTAINER_OF(own_call, struct resolve, call);
-	arena_fini(&q->arena);
-	base_free(q);
-}
 
 /* ord, namespace is there, table_id, kind, location, incarnation, version, metadata, epoch, holder
  */
@@ -123,52 +129,63 @@ static bool resolve_row(struct pgrow *r, struct pg_tabular_result *ret, const ch
 	return !r->bad;
 }
 
-static void resolve_decode(struct pgcat_call *call, const struct pgres *res, struct err *err)
+static void answer(struct resolve *own_q, const struct pg_tabular_result *res)
+{
+	struct list *n;
+	while ((n = list_pop_front(&own_q->askers))) {
+		struct asker *who = LIST_ITEM(n, struct asker, node);
+		who->done(who->ctx, res);
+		base_free(who);
+	}
+	base_free(own_q);
+}
+
+static void resolve_decode(struct resolve *own_q, const struct pgres *res, const struct err *err)
 {
 	struct pg_tabular_result ret = {.err = *err};
 	struct pgrow r = {.res = res};
 	if (err->st == ST_OK) {
-		size_t want = call->limit;
-		for (; r.row < pgres_rows(res); r.row++)
-			if ((size_t)pgrow_i32(&r, 0) == want)
-				break;
-		if (!resolve_row(&r, &ret, call->name))
+		/* Most likely they come in order. */
+		r.row = (size_t)own_q->ord - 1;
+		if (r.row >= pgres_rows(res) || pgrow_i32(&r, 0) != own_q->ord)
+			for (r.row = 0; r.row < pgres_rows(res); r.row++)
+				if (pgrow_i32(&r, 0) == own_q->ord)
+					break;
+		if (!resolve_row(&r, &ret, own_q->ns_dotted))
 			undecodable(&ret);
 	}
-	finish(call, &ret);
+	answer(own_q, &ret);
 }
 
 static void resolves_done(struct pgc_op *op, enum pgc_end end, const struct pgres *res,
 			  const struct err *err)
 {
 	struct resolves *all = CONTAINER_OF(op, struct resolves, op);
+	struct err why = *err;
 	struct list *n;
-	while ((n = list_pop_front(&all->calls))) {
-		struct pgcat_call *call = LIST_ITEM(n, struct pgcat_call, node);
-		struct err why = *err;
-		if (end == PGC_LOST)
-			err_set(&why, ST_UNAVAILABLE, "", "PostgreSQL did not answer");
-		call->decode(call, res, &why);
-		pg_tabular_resolve_free(call);
-	}
+	if (end == PGC_LOST)
+		err_set(&why, ST_UNAVAILABLE, "", "PostgreSQL did not answer");
+	while ((n = list_pop_front(&all->names)))
+		resolve_decode(LIST_ITEM(n, struct resolve, node), res, &why);
+	pgcat_resolve_over(all->cat);
 	base_free(all);
 }
 
 static void resolve_args(struct pgargs *a, const struct resolves *all)
 {
 	pgargs_array(a, PGARGS_TEXT);
-	LIST_FOR(n, t1, &all->calls)
-	pgargs_put_text(a, LIST_ITEM(n, struct resolve, call.node)->ns.warehouse);
+	LIST_FOR(n, t1, &all->names)
+	pgargs_put_text(a, LIST_ITEM(n, struct resolve, node)->ns.warehouse);
 	pgargs_end(a);
 	pgargs_array(a, PGARGS_TEXT);
-	LIST_FOR(n, t2, &all->calls)
-	pgargs_put_text(a, LIST_ITEM(n, struct resolve, call.node)->name);
+	LIST_FOR(n, t2, &all->names)
+	pgargs_put_text(a, LIST_ITEM(n, struct resolve, node)->name);
 	pgargs_end(a);
 	/* All levels in one array; each name has a slice of it. */
 	pgargs_array(a, PGARGS_TEXT);
-	LIST_FOR(n, t3, &all->calls)
+	LIST_FOR(n, t3, &all->names)
 	{
-		const struct resolve *q = LIST_ITEM(n, struct resolve, call.node);
+		const struct resolve *q = LIST_ITEM(n, struct resolve, node);
 		for (size_t i = 0; i < q->ns.n; i++)
 			pgargs_put_text(a, q->ns.levels[i]);
 	}
@@ -176,9 +193,9 @@ static void resolve_args(struct pgargs *a, const struct resolves *all)
 	for (int end = 0; end < 2; end++) {
 		int32_t at = 0;
 		pgargs_array(a, PGARGS_INT4);
-		LIST_FOR(n, t4, &all->calls)
+		LIST_FOR(n, t4, &all->names)
 		{
-			int32_t levels = (int32_t)LIST_ITEM(n, struct resolve, call.node)->ns.n;
+			int32_t levels = (int32_t)LIST_ITEM(n, struct resolve, node)->ns.n;
 			pgargs_put_i32(a, end ? at + levels : at + 1);
 			at += levels;
 		}
@@ -186,29 +203,116 @@ static void resolve_args(struct pgargs *a, const struct resolves *all)
 	}
 }
 
-void pg_tabular_resolve_flush(struct pgcat *cat)
+static void resolve_send(struct pgcat *cat)
 {
 	struct pgcat_resolves *queue = pgcat_resolve_queue(cat);
-	while (queue->n) {
-		struct resolves *all = base_calloc(1, sizeof *all);
-		list_init(&all->calls);
-		all->op.done = resolves_done;
-		while (queue->n && all->n < RESOLVE_MAX) {
-			struct list *n = list_pop_front(&queue->calls);
-			queue->n--;
-			list_push_back(&all->calls, n);
-			LIST_ITEM(n, struct pgcat_call, node)->limit = ++all->n;
-		}
-		struct pgargs *a = pgcat_args(cat);
-		resolve_args(a, all);
-		if (pgpool_send(pgcat_pool(cat), PGPOOL_ANY, PGSQL_TABULAR_RESOLVE, a, &all->op)) {
-			pgcat_resolve_queue(cat)->sent++;
-			continue;
-		}
-		struct err err = {0};
-		err_set(&err, ST_UNAVAILABLE, "", "PostgreSQL cannot be reached");
-		resolves_done(&all->op, PGC_REJECTED, NULL, &err);
+	struct resolves *all = base_calloc(1, sizeof *all);
+	all->cat = cat;
+	list_init(&all->names);
+	all->op.done = resolves_done;
+	while (queue->n && all->n < RESOLVE_MAX) {
+		struct resolve *q =
+			LIST_ITEM(list_pop_front(&queue->names), struct resolve, node);
+		queue->n--;
+		list_remove(&q->bucket);
+		list_push_back(&all->names, &q->node);
+		q->ord = ++all->n;
 	}
+	struct pgargs *a = pgcat_args(cat);
+	resolve_args(a, all);
+	queue->in_flight++;
+	queue->sent_us = pgcat_now_us();
+	if (pgpool_send(pgcat_pool(cat), PGPOOL_ANY, PGSQL_TABULAR_RESOLVE, a, &all->op)) {
+		queue->sent++;
+		return;
+	}
+	struct err err = {0};
+	err_set(&err, ST_UNAVAILABLE, "", "PostgreSQL cannot be reached");
+	resolves_done(&all->op, PGC_REJECTED, NULL, &err);
+}
+
+/* A server that hangs is not sent ever more. */
+static bool may_send(const struct pgcat_resolves *queue)
+{
+	int more = queue->in_flight > 8 ? 8 : queue->in_flight;
+	return more == 0 || queue->n >= RESOLVE_MAX ||
+	       pgcat_now_us() - queue->sent_us >= PGCAT_PATIENCE_US << (more - 1);
+}
+
+bool pg_tabular_resolve_flush(struct pgcat *cat)
+{
+	struct pgcat_resolves *queue = pgcat_resolve_queue(cat);
+	while (queue->n && may_send(queue))
+		resolve_send(cat);
+	return queue->n > 0;
+}
+
+void pg_tabular_resolve_fail(struct pgcat *cat, const struct err *err)
+{
+	struct pgcat_resolves *queue = pgcat_resolve_queue(cat);
+	struct list *n;
+	while ((n = list_pop_front(&queue->names))) {
+		struct resolve *q = LIST_ITEM(n, struct resolve, node);
+		queue->n--;
+		list_remove(&q->bucket);
+		resolve_decode(q, NULL, err);
+	}
+}
+
+/* Lengths count too: ("ab", "c") is not ("a", "bc"). */
+static uint64_t hash_on(uint64_t h, struct strv s)
+{
+	return h * UINT64_C(0x9e3779b97f4a7c15) + bytes_hash(strv_bytes(s)) + s.n;
+}
+
+static uint64_t resolve_hash(struct pg_path ns, struct strv name)
+{
+	uint64_t h = hash_on(hash_on(0, ns.warehouse), name);
+	for (size_t i = 0; i < ns.n; i++)
+		h = hash_on(h, ns.levels[i]);
+	return h ^ h >> 32;
+}
+
+static bool asks_for(const struct resolve *q, struct pg_path ns, struct strv name)
+{
+	if (q->ns.n != ns.n || !strv_eq(q->name, name) || !strv_eq(q->ns.warehouse, ns.warehouse))
+		return false;
+	for (size_t i = 0; i < ns.n; i++)
+		if (!strv_eq(q->ns.levels[i], ns.levels[i]))
+			return false;
+	return true;
+}
+
+static struct strv copy_to(char **at, struct strv s)
+{
+	struct strv copy = {*at, s.n};
+	if (s.n)
+		memcpy(*at, s.p, s.n);
+	*at += s.n;
+	return copy;
+}
+
+/* Sizes are bounded by pgcat_check_path. */
+static struct resolve *resolve_new(struct pg_path ns, struct strv name, uint64_t hash)
+{
+	size_t bytes = ns.warehouse.n + name.n;
+	for (size_t i = 0; i < ns.n; i++)
+		bytes += ns.levels[i].n;
+	struct resolve *q = base_alloc(sizeof *q + ns.n * sizeof q->levels[0] + bytes + 1);
+	char *at = (char *)&q->levels[ns.n];
+	list_init(&q->node);
+	list_init(&q->askers);
+	list_init(&q->bucket);
+	q->hash = hash;
+	q->ord = 0;
+	for (size_t i = 0; i < ns.n; i++)
+		q->levels[i] = copy_to(&at, ns.levels[i]);
+	q->ns = (struct pg_path){.warehouse = copy_to(&at, ns.warehouse),
+				 .levels = q->levels,
+				 .n = ns.n};
+	q->name = copy_to(&at, name);
+	pgcat_dotted(q->ns_dotted, sizeof q->ns_dotted, ns, NULL);
+	return q;
 }
 
 enum status pg_tabular_resolve(struct pgcat *cat, struct pg_path ns, struct strv name,
@@ -219,28 +323,27 @@ enum status pg_tabular_resolve(struct pgcat *cat, struct pg_path ns, struct strv
 		st = pgcat_check_name(name, "name", err);
 	if (st != ST_OK)
 		return st;
-	struct resolve *q = base_calloc(1, sizeof *q);
-	arena_init(&q->arena, 16u * (PG_PATH_MAX + 4 * PG_NAME_MAX));
-	struct strv *levels = arena_calloc(&q->arena, ns.n, sizeof *levels);
-	bool ok = levels && arena_strv(&q->arena, ns.warehouse, &q->ns.warehouse) &&
-		  arena_strv(&q->arena, name, &q->name);
-	for (size_t i = 0; ok && i < ns.n; i++)
-		ok = arena_strv(&q->arena, ns.levels[i], &levels[i]);
-	q->ns.levels = levels;
-	q->ns.n = ns.n;
-	q->call.cat = cat;
-	q->call.decode = resolve_decode;
-	q->call.done = (void (*)(void))done;
-	q->call.ctx = ctx;
-	list_init(&q->call.node);
-	if (!ok) {
-		pg_tabular_resolve_free(&q->call);
-		return err_set(err, ST_LIMIT, "namespace", "too many levels");
-	}
-	pgcat_dotted(q->call.name, sizeof q->call.name, ns, NULL);
 	struct pgcat_resolves *queue = pgcat_resolve_queue(cat);
-	list_push_back(&queue->calls, &q->call.node);
-	queue->n++;
+	uint64_t hash = resolve_hash(ns, name);
+	struct list *bucket = &queue->buckets[hash % ARRAY_SIZE(queue->buckets)];
+	struct resolve *q = NULL;
+	LIST_FOR (n, tmp, bucket) {
+		struct resolve *have = LIST_ITEM(n, struct resolve, bucket);
+		if (have->hash == hash && asks_for(have, ns, name)) {
+			q = have;
+			break;
+		}
+	}
+	if (!q) {
+		q = resolve_new(ns, name, hash);
+		list_push_back(bucket, &q->bucket);
+		list_push_back(&queue->names, &q->node);
+		queue->n++;
+	}
+	struct asker *who = base_alloc(sizeof *who);
+	*who = (struct asker){.done = done, .ctx = ctx};
+	list_init(&who->node);
+	list_push_back(&q->askers, &who->node);
 	return ST_OK;
 }
 

@@ -42,7 +42,8 @@ MUST_CHECK enum status pg_tabular_list(struct pgcat *cat, struct pg_path ns,
 				       enum pg_tabular_kind kind, struct strv after, size_t limit,
 				       pg_tabular_done done, void *ctx, struct err *err);
 /* What a name stands for, of either kind. NO_SUCH_NAMESPACE, or found false with ST_OK when only
- * the name is missing. The names asked for in one turn share a statement, sent by pgcat_flush. */
+ * the name is missing. The names that wait share a statement, sent by pgcat_flush when the one before
+ * it has been answered; a name stands in it once, however often it is asked for. */
 MUST_CHECK enum status pg_tabular_resolve(struct pgcat *cat, struct pg_path ns, struct strv name,
 					  pg_tabular_done done, void *ctx, struct err *err);
 MUST_CHECK enum status pg_tabular_rename(struct pgcat *cat, struct pg_path from,
@@ -61,7 +62,7 @@ MUST_CHECK enum status pg_tabular_view_drop(struct pgcat *cat, struct uuid view,
 					    pg_tabular_done done, void *ctx, struct err *err);
 
 /* For pgcat */
-void pg_tabular_resolve_flush(struct pgcat *cat);
-void pg_tabular_resolve_free(struct pgcat_call *own_call);
+bool pg_tabular_resolve_flush(struct pgcat *cat);
+void pg_tabular_resolve_fail(struct pgcat *cat, const struct err *err);
 
 #endif

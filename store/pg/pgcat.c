@@ -8,6 +8,8 @@ struct pgcat {
 	struct pgargs args;
 	struct pgcat_resolves resolves;
 	int64_t sent; /* all but the resolves */
+	void (*room)(void *ctx);
+	void *room_ctx;
 };
 
 struct pgcat *pgcat_new(struct pgpool *pool)
@@ -15,7 +17,9 @@ struct pgcat *pgcat_new(struct pgpool *pool)
 	struct pgcat *cat = base_calloc(1, sizeof *cat);
 	cat->pool = pool;
 	pgargs_init(&cat->args);
-	list_init(&cat->resolves.calls);
+	list_init(&cat->resolves.names);
+	for (size_t i = 0; i < ARRAY_SIZE(cat->resolves.buckets); i++)
+		list_init(&cat->resolves.buckets[i]);
 	return cat;
 }
 
@@ -23,19 +27,32 @@ void pgcat_free(struct pgcat *own_cat)
 {
 	struct err err = {0};
 	err_set(&err, ST_UNAVAILABLE, "", "the daemon is stopping");
-	struct list *n;
-	while ((n = list_pop_front(&own_cat->resolves.calls))) {
-		struct pgcat_call *call = LIST_ITEM(n, struct pgcat_call, node);
-		call->decode(call, NULL, &err);
-		pg_tabular_resolve_free(call);
-	}
+	pg_tabular_resolve_fail(own_cat, &err);
 	pgargs_fini(&own_cat->args);
 	base_free(own_cat);
 }
 
-void pgcat_flush(struct pgcat *cat)
+void pgcat_on_room(struct pgcat *cat, void (*room)(void *ctx), void *ctx)
 {
-	pg_tabular_resolve_flush(cat);
+	cat->room = room;
+	cat->room_ctx = ctx;
+}
+
+bool pgcat_flush(struct pgcat *cat)
+{
+	return pg_tabular_resolve_flush(cat);
+}
+
+int64_t pgcat_now_us(void)
+{
+	return (int64_t)(uv_hrtime() / 1000);
+}
+
+void pgcat_resolve_over(struct pgcat *cat)
+{
+	cat->resolves.in_flight--;
+	if (cat->resolves.n && cat->room)
+		cat->room(cat->room_ctx);
 }
 
 int64_t pgcat_statements(const struct pgcat *cat)

@@ -38,8 +38,14 @@ struct pgcat_call {
 struct pgcat *pgcat_new(struct pgpool *pool);
 /* After pgpool_free. */
 void pgcat_free(struct pgcat *own_cat);
-/* Sends what pg_tabular_resolve collected; at the end of each turn of the loop. */
-void pgcat_flush(struct pgcat *cat);
+/* room(ctx): names wait, and the statement that they waited for has been answered. Calls pgcat_flush
+ * later in the same turn. */
+void pgcat_on_room(struct pgcat *cat, void (*room)(void *ctx), void *ctx);
+/* Sends what pg_tabular_resolve collected; at the end of each turn of the loop. One such statement is
+ * under way at a time: who comes meanwhile shares the next. true: some wait for room; flush again
+ * every PGCAT_PATIENCE_US: an answer that takes longer holds nobody else up. */
+bool pgcat_flush(struct pgcat *cat);
+#define PGCAT_PATIENCE_US INT64_C(5000)
 
 /* Sent since the start. */
 int64_t pgcat_statements(const struct pgcat *cat);
@@ -65,11 +71,17 @@ MUST_CHECK bool pgcat_names(const struct pgres *res, size_t limit, struct arena 
 
 /* The resolve queue, kept for pg_tabular. */
 struct pgcat_resolves {
-	struct list calls;
+	struct list names;
+	struct list buckets[256]; /* the same names, by hash */
 	size_t n;
-	int64_t sent; /* statements */
+	int in_flight;	 /* statements */
+	int64_t sent_us; /* the last one */
+	int64_t sent;	 /* statements */
 };
 struct pgcat_resolves *pgcat_resolve_queue(struct pgcat *cat);
+/* One of its statements has ended. */
+void pgcat_resolve_over(struct pgcat *cat);
+int64_t pgcat_now_us(void);
 struct pgpool *pgcat_pool(struct pgcat *cat);
 
 #endif

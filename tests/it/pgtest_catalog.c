@@ -156,6 +156,66 @@ static void namespaces(void)
 	EXPECT(DO(pg_ns_drop(cat, path(wide, 1), ns_done, &got, &err)) == ST_OK);
 }
 
+static int32_t resolves_under_way(void)
+{
+	return pgcat_resolve_queue(cat)->in_flight;
+}
+
+/* However many ask, and however often for the same name: one statement, and one more for all who
+ * come before it has been answered. None of them is answered by a statement older than its question. */
+static void shared_names(struct pg_path ns, struct uuid t1, struct uuid t2)
+{
+	static struct got g[301];
+	memset(g, 0, sizeof g);
+	int64_t sent = pgcat_statements(cat);
+	for (int i = 0; i < 200; i++)
+		EXPECT(pg_tabular_resolve(cat, ns, i % 2 ? STRV("t2") : STRV("t1"), tab_done, &g[i],
+					  &err) == ST_OK);
+	EXPECT(!pgcat_flush(cat));
+	EXPECT(pgcat_statements(cat) == sent + 1 && resolves_under_way() == 1);
+	for (int i = 200; i < 300; i++)
+		EXPECT(pg_tabular_resolve(cat, ns, STRV("t1"), tab_done, &g[i], &err) == ST_OK);
+	EXPECT(pgcat_flush(cat)); /* they wait */
+	EXPECT(pgcat_statements(cat) == sent + 1);
+	EXPECT(pgtest_until(t, &g[199].done, 5000));
+	EXPECT(!g[200].done && resolves_under_way() == 0);
+	EXPECT(!pgcat_flush(cat));
+	EXPECT(pgcat_statements(cat) == sent + 2);
+	EXPECT(pgtest_until(t, &g[299].done, 5000));
+	for (int i = 0; i < 300; i++)
+		EXPECT(g[i].times == 1 && g[i].found &&
+		       uuid_eq(g[i].row.table.u, i < 200 && i % 2 ? t2 : t1));
+	/* A statement that is not answered in time holds nobody up. */
+	EXPECT(pg_tabular_resolve(cat, ns, STRV("t1"), tab_done, &g[300], &err) == ST_OK);
+	pgcat_resolve_queue(cat)->in_flight++;
+	pgcat_resolve_queue(cat)->sent_us = pgcat_now_us();
+	EXPECT(pgcat_flush(cat) && pgcat_statements(cat) == sent + 2);
+	pgcat_resolve_queue(cat)->sent_us -= PGCAT_PATIENCE_US;
+	EXPECT(!pgcat_flush(cat) && pgcat_statements(cat) == sent + 3);
+	pgcat_resolve_queue(cat)->in_flight--;
+	EXPECT(pgtest_until(t, &g[300].done, 5000) && g[300].found);
+	/* Names that differ share one too, up to 256; "a"."bc" is not "ab"."c". */
+	static struct got far[600];
+	memset(far, 0, sizeof far);
+	static struct strv level[600], name[600];
+	static char text[600][16];
+	sent = pgcat_statements(cat);
+	for (int i = 0; i < 600; i++) {
+		snprintf(text[i], sizeof text[i], "%06d", i / 6);
+		level[i] = (struct strv){text[i], (size_t)(i % 5 + 1)};
+		name[i] = (struct strv){text[i] + i % 5 + 1, (size_t)(5 - i % 5)};
+		EXPECT(pg_tabular_resolve(cat, path(&level[i], 1), name[i], tab_done, &far[i],
+					  &err) == ST_OK);
+	}
+	while (pgcat_flush(cat))
+		EXPECT(pgtest_until(t, &far[0].done, 5000));
+	for (int i = 0; i < 600; i++)
+		EXPECT(pgtest_until(t, &far[i].done, 5000) &&
+		       far[i].err.st == ST_NO_SUCH_NAMESPACE);
+	/* Of six in a row five differ. */
+	EXPECT(pgcat_statements(cat) == sent + 2);
+}
+
 static void names(struct admin *a)
 {
 	struct made m, n;
@@ -187,6 +247,7 @@ static void names(struct admin *a)
 	EXPECT(pgtest_until(t, &g[2].done, 5000) && g[0].done && g[1].done);
 	EXPECT(g[0].err.st == ST_NO_SUCH_NAMESPACE);
 	EXPECT(uuid_eq(g[1].row.table.u, n.table.u) && uuid_eq(g[2].row.table.u, m.table.u));
+	shared_names(p1, m.table.u, n.table.u);
 
 	struct uuid v = m.table.u;
 	v.b[0] ^= 0x55;
