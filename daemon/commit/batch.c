@@ -276,9 +276,9 @@ void batch_encode(struct core *c, struct batch *b)
 	/* The plan, or the look at a client's snapshots, has its own references. */
 	needs_release(&b->needs);
 	batch_move(c, b, BATCH_ENCODING);
-	metadata_file_name(t->location, core_uuid4(c), false, file);
 	const struct metadata *target = b->fresh ? b->fresh : t->meta;
-	char *path = encode_metadata_dir(target, &b->arena, &dir)
+	metadata_file_name(t->location, core_uuid4(c), metadata_wants_gzip(target), file);
+	char *path = metadata_folder(target, &b->arena, &dir)
 			     ? arena_printf(&b->arena, "%.*s/%s", STRV_ARG(dir), file)
 			     : NULL;
 	ASSERT(path != NULL);

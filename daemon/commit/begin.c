@@ -92,7 +92,7 @@ static void begin_reply(struct core *c, struct request *r, const struct txn *x)
 		ok = arena_bytes(&r->arena, (struct bytes){x->token.b, sizeof x->token.b},
 				 &out->lease_token) &&
 		     arena_strv(&r->arena, metadata_location(m), &out->location) &&
-		     encode_data_dir(m, &r->arena, &out->data_location) &&
+		     metadata_data_folder(m, &r->arena, &out->data_location) &&
 		     arena_strv(&r->arena, out->data_location, &out->data_location) &&
 		     json_of_schema(m, &r->arena, &out->schema_json) &&
 		     json_of_spec(m, &r->arena, &out->spec_json);

@@ -15,7 +15,8 @@ struct creation {
 	struct arena arena;
 	struct metadata *metadata;
 	struct strv path;
-	struct buf json;
+	struct encode_in in;
+	struct encode_out *out;
 	struct sql_ledger ledger;
 	struct sql_table_create create;
 	struct batch_id id;
@@ -41,7 +42,7 @@ static void creation_fini(void *p)
 {
 	struct creation *k = p;
 	metadata_unref(k->metadata);
-	buf_fini(&k->json);
+	encode_out_free(k->out);
 	arena_fini(&k->arena);
 }
 
@@ -185,7 +186,31 @@ static void create_ledgered(struct core *c, void *ctx, const struct event *ev)
 	}
 	struct effect *e = core_emit(c, FX_PUT, create_put, k);
 	e->u.put.path = k->path;
-	e->u.put.data = buf_bytes(&k->json);
+	e->u.put.data = k->out->objects[0].data;
+}
+
+static void create_encoded(struct core *c, void *ctx, const struct event *ev)
+{
+	struct creation *k = ctx;
+	(void)ev;
+	if (k->out->err.st != ST_OK) {
+		creation_fail(c, k, k->out->err.st == ST_LIMIT ? ST_TOO_LARGE : k->out->err.st,
+			      k->out->err.msg);
+		return;
+	}
+	if (k->r->answered) {
+		creation_fail(c, k, ST_OVERLOADED, "");
+		return;
+	}
+	k->ledger = (struct sql_ledger){.table = k->create.table,
+					.epoch = -1,
+					.batch = k->id,
+					.holder = c->conf.daemon,
+					.paths = &k->path,
+					.n_paths = 1};
+	struct effect *e = core_emit(c, FX_SQL, create_ledgered, k);
+	e->u.sql.kind = SQL_LEDGER;
+	e->u.sql.u.ledger = k->ledger;
 }
 
 void create_table(struct core *c, struct request *r)
@@ -198,7 +223,6 @@ void create_table(struct core *c, struct request *r)
 	r->creation = k;
 	k->registered = r->in.u.create.registered;
 	arena_init(&k->arena, (size_t)1 << 20);
-	buf_init(&k->json, DOCUMENT_MAX);
 	k->metadata = metadata_ref(m);
 	k->id.u = core_uuid7(c);
 	struct uuid table;
@@ -239,20 +263,12 @@ void create_table(struct core *c, struct request *r)
 		create_send(c, k);
 		return;
 	}
-	metadata_json(m, &k->json);
-	if (!buf_ok(&k->json)) {
-		creation_fail(c, k, ST_TOO_LARGE, "the metadata is too large");
-		return;
-	}
-	k->ledger = (struct sql_ledger){.table = k->create.table,
-					.epoch = -1,
-					.batch = k->id,
-					.holder = c->conf.daemon,
-					.paths = paths,
-					.n_paths = 1};
-	struct effect *e = core_emit(c, FX_SQL, create_ledgered, k);
-	e->u.sql.kind = SQL_LEDGER;
-	e->u.sql.u.ledger = k->ledger;
+	k->in = (struct encode_in){
+		.metadata = k->metadata, .metadata_path = k->path, .max_bytes = DOCUMENT_MAX};
+	k->out = encode_out_new(DOCUMENT_MAX);
+	struct effect *e = core_emit(c, FX_ENCODE, create_encoded, k);
+	e->u.encode.in = &k->in;
+	e->u.encode.out = k->out;
 }
 
 /* ------------------------------------------------------------------ drop */

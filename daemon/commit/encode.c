@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "daemon/commit/lane.h"
+#include "proto/base/gzip.h"
 #include "proto/base/jwrite.h"
 #include "proto/iceberg/metadata.h"
 #include "proto/iceberg/update.h"
@@ -13,33 +14,6 @@
 static enum status full(struct err *err)
 {
 	return err_set(err, ST_LIMIT, "", "the batch exceeds the memory limit of one snapshot");
-}
-
-static bool dir_of(const struct metadata *m, const char *property, const char *folder,
-		   struct arena *a, struct strv *ret_dir)
-{
-	struct strv dir = metadata_property(m, property);
-	if (dir.p && dir.n) {
-		while (dir.n > 1 && dir.p[dir.n - 1] == '/')
-			dir.n--;
-		*ret_dir = dir;
-		return true;
-	}
-	char *text = arena_printf(a, "%.*s/%s", STRV_ARG(metadata_location(m)), folder);
-	if (!text)
-		return false;
-	*ret_dir = strv_of(text);
-	return true;
-}
-
-bool encode_metadata_dir(const struct metadata *m, struct arena *a, struct strv *ret_dir)
-{
-	return dir_of(m, "write.metadata.path", "metadata", a, ret_dir);
-}
-
-bool encode_data_dir(const struct metadata *m, struct arena *a, struct strv *ret_dir)
-{
-	return dir_of(m, "write.data.path", "data", a, ret_dir);
 }
 
 struct encode_out *encode_out_new(size_t max_bytes)
@@ -105,15 +79,25 @@ static enum status apply(struct lane_work *k, struct err *err)
 static enum status write_metadata(const struct encode_in *in, struct encode_out *out,
 				  struct err *err)
 {
-	struct buf b;
+	struct buf b, packed;
+	enum status st = ST_OK;
+	bool gzip = metadata_file_gzip(in->metadata_path);
 	buf_init(&b, METADATA_MAX_BYTES);
+	buf_init(&packed, METADATA_MAX_BYTES);
 	metadata_json(out->metadata, &b);
-	enum status st = rewrite_object(out, in->metadata_path, &b, NULL, err);
+	if (!buf_ok(&b))
+		st = full(err);
+	else if (gzip)
+		st = gzip_write(buf_bytes(&b), &packed, err);
+	if (st == ST_OK)
+		st = rewrite_object(out, in->metadata_path, gzip ? &packed : &b, NULL, err);
+	buf_fini(&packed);
 	buf_fini(&b);
 	return st;
 }
 
-/* Metadata files that the base's log still has and the new one's has not. */
+/* Metadata files that the base's log still has and the new one's has not. A log may have come from
+ * elsewhere with its table: what lies outside the table's own folders is not the table's to delete. */
 static bool find_expired(const struct encode_in *in, struct encode_out *out,
 			 const struct metadata *base)
 {
@@ -128,7 +112,9 @@ static bool find_expired(const struct encode_in *in, struct encode_out *out,
 	if (!out->expired)
 		return false;
 	for (size_t i = 0; i < n_old; i++) {
-		bool kept = strv_eq(old[i].file, in->base_location);
+		bool kept = strv_eq(old[i].file, in->base_location) ||
+			    (!metadata_owns_file(base, old[i].file) &&
+			     !metadata_owns_file(out->metadata, old[i].file));
 		for (size_t j = 0; j < n_new; j++)
 			kept |= strv_eq(now[j].file, old[i].file);
 		if (!kept)
@@ -173,7 +159,7 @@ static enum status run_plan(const struct encode_in *in, struct encode_out *out, 
 		return ST_OK;
 	}
 	enum status st = rewrite_init(&k.w, in, out, p->base, err);
-	if (st == ST_OK && !encode_data_dir(p->base, &out->arena, &k.data_dir))
+	if (st == ST_OK && !metadata_data_folder(p->base, &out->arena, &k.data_dir))
 		st = full(err);
 	if (st != ST_OK)
 		return st;

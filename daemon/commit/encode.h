@@ -15,7 +15,7 @@ struct encode_in {
 	const struct verify_snapshot *verify; /* plan NULL: snapshots to look at first */
 	size_t n_verify;
 	bool reject; /* a finding fails the job */
-	struct strv metadata_path;   /* where it goes */
+	struct strv metadata_path;   /* where it goes; gzipped when it says so */
 	struct strv base_location;   /* metadata file of the plan's base */
 	int64_t now_ms;		     /* clock for timestamps */
 	struct uuid commit_uuid;     /* names manifests, lists and vector files */
@@ -70,7 +70,7 @@ struct encode_out {
 	size_t n_views, cap_views;
 	struct encode_vec *vecs;
 	size_t n_vecs, cap_vecs;
-	/* Metadata files that fell off the log, when the table asks for their deletion. */
+	/* Metadata files of the table's own that fell off the log, when it asks for their deletion. */
 	struct strv *expired;
 	size_t n_expired;
 	struct verify_out found;
@@ -80,9 +80,5 @@ struct encode_out *encode_out_new(size_t max_bytes);
 void encode_out_free(struct encode_out *own_out);
 /* Fills *out; out->err says how it went. */
 void encode_run(const struct encode_in *in, struct encode_out *out);
-
-/* Directories of a table, without a trailing slash, from its properties or its location. */
-MUST_CHECK bool encode_metadata_dir(const struct metadata *m, struct arena *a, struct strv *ret_dir);
-MUST_CHECK bool encode_data_dir(const struct metadata *m, struct arena *a, struct strv *ret_dir);
 
 #endif

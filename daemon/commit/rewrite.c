@@ -21,7 +21,7 @@ enum status rewrite_init(struct rewrite *w, const struct encode_in *in, struct e
 	jwrite_init(&jw, &b);
 	schema_write(&jw, metadata_schema(meta));
 	bool ok = buf_ok(&b) && arena_strv(&out->arena, buf_strv(&b), &w->schema_json) &&
-		  encode_metadata_dir(meta, &out->arena, &w->metadata_dir);
+		  metadata_folder(meta, &out->arena, &w->metadata_dir);
 	buf_fini(&b);
 	return ok ? ST_OK : full(err);
 }

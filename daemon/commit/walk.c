@@ -113,5 +113,7 @@ enum cache_answer walk_run(struct walk *w, struct cache *c, struct needs *needs,
 		w->listed = false;
 		needs_release(needs);
 	}
+	for (size_t i = 0; i < metadata_statistics_count(w->meta); i++)
+		told->object(told->ctx, metadata_statistics_path(w->meta, i));
 	return CACHE_HAVE;
 }

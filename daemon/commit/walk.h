@@ -1,4 +1,4 @@
-/* Every object that the retained snapshots of a table reach, manifest by manifest: resumed where it
+/* Every object that the retained snapshots and the statistics of a table reach, manifest by manifest: resumed where it
  * stood when files were missing, each manifest once, and never more of them in memory than the
  * cache's budget allows beside the one that is looked at. */
 #ifndef DAEMON_COMMIT_WALK_H
@@ -17,7 +17,7 @@ struct walk {
 
 struct walk_told {
 	void *ctx;
-	/* A manifest list or manifest. */
+	/* A manifest list, manifest or statistics file. */
 	void (*object)(void *ctx, struct strv path);
 	/* Every entry of a manifest, deleted ones too. */
 	void (*entry)(void *ctx, const struct manifest_entry *e);

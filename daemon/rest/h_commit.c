@@ -2,6 +2,7 @@
  * Both enter the queue of the core, beside the transactions of workers. */
 #include "daemon/rest/h_create.h"
 
+#include "proto/iceberg/metadata.h"
 #include "store/obj/fs.h"
 #include "store/pg/pg_tabular.h"
 
@@ -83,11 +84,12 @@ static enum status check_places(const struct commit_work *w, struct err *err)
 		enum status st = ST_OK;
 		const char *field = "location";
 		if (u->kind == UPDATE_SET_LOCATION && u->u.text.n)
-			st = fs_check(fs, u->u.text, err);
+			st = fs_check(fs, metadata_strip(u->u.text), err);
 		for (size_t k = 0; u->kind == UPDATE_SET_PROPERTIES && st == ST_OK &&
 				   k < u->u.properties.n; k++)
 			if (strv_eq(u->u.properties.v[k].key, STRV("write.metadata.path")))
-				st = fs_check(fs, u->u.properties.v[k].value, err);
+				st = fs_check(fs, metadata_strip(u->u.properties.v[k].value),
+					      err);
 		if (u->kind != UPDATE_SET_LOCATION)
 			field = "write.metadata.path";
 		if (st != ST_OK) {

@@ -65,7 +65,7 @@ static enum status place_metadata(struct create_work *w, struct err *err)
 {
 	return h_metadata_file(w->call, metadata_location(w->m),
 			       metadata_property(w->m, "write.metadata.path"),
-			       (struct strv){NULL, 0}, &w->file, err);
+			       (struct strv){NULL, 0}, metadata_wants_gzip(w->m), &w->file, err);
 }
 
 /* ------------------------------------------------------------------ to the core */
@@ -269,8 +269,7 @@ static void register_read(struct mcache_wait *wait, struct mcache_entry *own_ent
 		/* The client named the file: what is wrong with it is wrong with the request. */
 		if (e.st == ST_CORRUPT)
 			e.st = ST_VALIDATION;
-		if (!e.field[0])
-			err_prefix(&e, "metadata-location");
+		err_prefix(&e, "metadata-location");
 		fail(w, &e);
 		return;
 	}
@@ -278,6 +277,11 @@ static void register_read(struct mcache_wait *wait, struct mcache_entry *own_ent
 	w->m = metadata_ref(mcache_metadata(own_entry));
 	if (fs_check(bind_fs(w->call->app), metadata_location(w->m), &e) != ST_OK) {
 		err_prefix(&e, "location");
+		fail(w, &e);
+		return;
+	}
+	/* What no commit could set may not come in by this door either. */
+	if (metadata_check_properties(w->m, ST_VALIDATION, &e) != ST_OK) {
 		fail(w, &e);
 		return;
 	}

@@ -168,22 +168,20 @@ bool h_locate(struct call *call, const struct h_place *place, struct strv ns_loc
 }
 
 enum status h_metadata_file(struct call *call, struct strv location, struct strv folder,
-			    struct strv before, struct strv *ret_file, struct err *err)
+			    struct strv before, bool gzip, struct strv *ret_file, struct err *err)
 {
 	char name[METADATA_FILE_NAME_MAX], *text;
 	uint8_t random[16];
 	struct fs *fs = bind_fs(call->app);
-	while (location.n > 1 && location.p[location.n - 1] == '/')
-		location.n--;
+	location = metadata_strip(location);
 	enum status st = fs_check(fs, location, err);
 	if (st != ST_OK) {
 		err_prefix(err, "location");
 		return st;
 	}
 	digest_random(random, sizeof random);
-	metadata_file_name(before, uuid_v4(random), false, name);
-	while (folder.n > 1 && folder.p[folder.n - 1] == '/')
-		folder.n--;
+	metadata_file_name(before, uuid_v4(random), gzip, name);
+	folder = metadata_strip(folder);
 	if (folder.n)
 		text = arena_printf(&call->arena, "%.*s/%s", STRV_ARG(folder), name);
 	else

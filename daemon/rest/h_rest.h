@@ -51,9 +51,11 @@ MUST_CHECK bool h_place_root(struct call *own_call, struct h_place *ret_place);
 MUST_CHECK bool h_locate(struct call *call, const struct h_place *place, struct strv ns_location,
 			 struct uuid uuid, struct strv *ret_location);
 /* Path of the first metadata file, or of the one after `before`: in write.metadata.path (`folder`,
- * may be empty), else in the location's folder "metadata". It must lie beneath a root of the store. */
+ * may be empty), else in the location's folder "metadata"; gzip: by its name. It must lie beneath a
+ * root of the store. */
 MUST_CHECK enum status h_metadata_file(struct call *call, struct strv location, struct strv folder,
-				       struct strv before, struct strv *ret_file, struct err *err);
+				       struct strv before, bool gzip, struct strv *ret_file,
+				       struct err *err);
 
 /* A page of the tables or views of a namespace, and a rename of one. */
 void h_list(struct call *own_call, enum pg_tabular_kind kind);

@@ -332,8 +332,8 @@ static void store(struct view_work *w)
 {
 	struct err err = {0};
 	if (h_metadata_file(w->call, w->view->location,
-			    view_property(w->view, "write.metadata.path"), w->before, &w->file,
-			    &err) != ST_OK) {
+			    view_property(w->view, "write.metadata.path"), w->before, false,
+			    &w->file, &err) != ST_OK) {
 		fail(w, &err);
 		return;
 	}

@@ -200,9 +200,7 @@ bool metadata_put_mlog(struct metadata *m, int64_t timestamp_ms, struct strv fil
 
 bool metadata_put_location(struct metadata *m, struct strv location)
 {
-	while (strv_ends(location, STRV("/")) && !strv_ends(location, STRV("://")))
-		location.n--;
-	return arena_strv(&m->arena, location, &m->location);
+	return arena_strv(&m->arena, metadata_strip(location), &m->location);
 }
 
 /* The arrays of small members. Text is copied too: a version must not keep its base alive. */
@@ -565,4 +563,15 @@ const struct metadata_snapshot_log_entry *metadata_snapshot_log(const struct met
 {
 	*ret_n = m->n_slog;
 	return m->slog;
+}
+
+size_t metadata_statistics_count(const struct metadata *m)
+{
+	return m->stats.n + m->pstats.n;
+}
+
+struct strv metadata_statistics_path(const struct metadata *m, size_t i)
+{
+	ASSERT(i < m->stats.n + m->pstats.n);
+	return i < m->stats.n ? m->stats.v[i]->name : m->pstats.v[i - m->stats.n]->name;
 }

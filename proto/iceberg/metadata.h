@@ -103,6 +103,10 @@ const struct metadata_log_entry *metadata_log(const struct metadata *m, size_t *
 const struct metadata_snapshot_log_entry *metadata_snapshot_log(const struct metadata *m,
 								size_t *ret_n);
 
+/* Files that the statistics entries name, those of partitions behind the others. */
+size_t metadata_statistics_count(const struct metadata *m);
+struct strv metadata_statistics_path(const struct metadata *m, size_t i);
+
 /* POST tables, staged or not: field ids are assigned anew from 1 (all fields of a struct before
  * those of its members), spec and order follow by column name, partition field ids from 1000.
  * Property format-version picks the version and is not stored. */
@@ -134,6 +138,28 @@ struct metadata_ctx {
 MUST_CHECK enum status metadata_apply(const struct metadata *base, const struct update *updates,
 				      size_t n, const struct metadata_ctx *ctx,
 				      struct metadata **ret_m, bool *ret_changed, struct err *err);
+
+/* Without trailing slashes, but never eating those of "://". */
+struct strv metadata_strip(struct strv location);
+/* Folders of a table's files, without a trailing slash: properties write.metadata.path and
+ * write.data.path, else "metadata" and "data" under the location. false: the arena is full. */
+MUST_CHECK bool metadata_folder(const struct metadata *m, struct arena *a, struct strv *ret_dir);
+MUST_CHECK bool metadata_data_folder(const struct metadata *m, struct arena *a,
+				     struct strv *ret_dir);
+/* Whether a metadata file lies beneath the table's location or its metadata folder. */
+bool metadata_owns_file(const struct metadata *m, struct strv file);
+/* Property write.metadata.compression-codec; what no request could set means none. */
+bool metadata_wants_gzip(const struct metadata *m);
+/* Entries that the metadata log may have, at least 1 (write.metadata.previous-versions-max). */
+#define METADATA_LOG_DEFAULT 100
+int64_t metadata_log_max(const struct metadata *m);
+/* Values of properties that the catalog itself acts on: an unknown codec, a number that is none, an
+ * empty folder are `bad`, with the key as the field. Other properties are never wrong. */
+MUST_CHECK enum status metadata_check_property(struct strv key, struct strv value, enum status bad,
+					       struct err *err);
+/* The same of a version that somebody else wrote; field "properties.KEY". */
+MUST_CHECK enum status metadata_check_properties(const struct metadata *m, enum status bad,
+						 struct err *err);
 
 /* Name of the metadata file after base_location (n 0: the first): NNNNN-<uuid>.metadata.json, or
  * .gz.metadata.json. */

@@ -4,8 +4,6 @@
 
 #include "proto/iceberg/metadata_int.h"
 
-#define LOG_MAX_DEFAULT 100
-
 /* Properties that are other members of the metadata in disguise. */
 static const char *const reserved[] = {
 	"format-version",      "uuid",
@@ -127,6 +125,10 @@ static enum status set_properties(struct metadata_change *c, const struct strv_p
 		if (metadata_property_reserved(kv[i].key))
 			return err_set(c->err, ST_VALIDATION, "updates",
 				       "Cannot set reserved property: %.*s", STRV_ARG(kv[i].key));
+		enum status st = metadata_check_property(kv[i].key, kv[i].value, ST_VALIDATION,
+							 c->err);
+		if (st != ST_OK)
+			return st;
 		size_t k = metadata_property_index(c->m, kv[i].key);
 		if (k < c->m->n_properties && strv_eq(c->m->properties[k].value, kv[i].value))
 			continue;
@@ -333,14 +335,14 @@ static enum status remove_ref(struct metadata_change *c, struct strv name)
 /* ---- statistics, encryption keys ---- */
 
 static enum status set_stats(struct metadata_change *c, struct metapart_list *l,
-			     int64_t snapshot_id, struct strv json)
+			     int64_t snapshot_id, struct strv path, struct strv json)
 {
 	struct metapart *p = NULL;
 	if (!metadata_snapshot(c->m, snapshot_id))
 		return err_set(c->err, ST_VALIDATION, "statistics.snapshot-id",
 			       "Cannot set statistics of unknown snapshot: %lld",
 			       (long long)snapshot_id);
-	enum status st = metapart_text(json, snapshot_id, (struct strv){NULL, 0}, &p, c->err);
+	enum status st = metapart_text(json, snapshot_id, path, &p, c->err);
 	if (st != ST_OK)
 		return st;
 	c->changed = true;
@@ -411,9 +413,11 @@ static enum status apply_one(struct metadata_change *c, const struct update *u)
 	case UPDATE_REMOVE_SNAPSHOT_REF:
 		return remove_ref(c, u->u.text);
 	case UPDATE_SET_STATISTICS:
-		return set_stats(c, &m->stats, u->u.stats.snapshot_id, u->u.stats.json);
+		return set_stats(c, &m->stats, u->u.stats.snapshot_id, u->u.stats.path,
+				 u->u.stats.json);
 	case UPDATE_SET_PARTITION_STATISTICS:
-		return set_stats(c, &m->pstats, u->u.stats.snapshot_id, u->u.stats.json);
+		return set_stats(c, &m->pstats, u->u.stats.snapshot_id, u->u.stats.path,
+				 u->u.stats.json);
 	case UPDATE_REMOVE_STATISTICS:
 		remove_stats(c, &m->stats, u->u.stats.snapshot_id);
 		return ST_OK;
@@ -504,9 +508,8 @@ static enum status finish_mlog(struct metadata_change *c)
 		return ST_OK;
 	if (!metadata_put_mlog(m, c->base->last_updated_ms, c->ctx->base_location))
 		return metadata_limit(c->err);
-	int64_t max =
-		metadata_property_i64(m, "write.metadata.previous-versions-max", LOG_MAX_DEFAULT);
-	size_t keep = max < 1 ? 1 : (uint64_t)max > SIZE_MAX ? SIZE_MAX : (size_t)max;
+	int64_t max = metadata_log_max(m);
+	size_t keep = (uint64_t)max > SIZE_MAX ? SIZE_MAX : (size_t)max;
 	if (m->n_mlog > keep) {
 		m->mlog += m->n_mlog - keep;
 		m->cap_mlog = m->n_mlog = keep;

@@ -1,7 +1,4 @@
-/* Snapshots and refs of a metadata version: lookup, ancestry, the refs-only list; and the names of
- * metadata files. */
-#include <stdio.h>
-
+/* Snapshots and refs of a metadata version: lookup, ancestry, the refs-only list. */
 #include "proto/iceberg/metadata_int.h"
 
 int64_t metadata_current_snapshot_id(const struct metadata *m)
@@ -125,38 +122,4 @@ void metadata_refs_json(const struct metadata *m, struct buf *b)
 		buf_putv(b, s->raw);
 		some = true;
 	}
-}
-
-static struct strv base_name(struct strv location)
-{
-	size_t from = location.n;
-	while (from > 0 && location.p[from - 1] != '/')
-		from--;
-	return strv_sub(location, from, location.n);
-}
-
-int64_t metadata_file_number(struct strv location)
-{
-	struct strv name = base_name(location);
-	struct strv digits = strv_sub(name, 0, strv_find(name, '-'));
-	int64_t n;
-	return digits.n < name.n && strv_i64(digits, &n) && n >= 0 ? n : -1;
-}
-
-void metadata_file_name(struct strv base_location, struct uuid u, bool gzip,
-			char out[METADATA_FILE_NAME_MAX])
-{
-	char text[UUID_TEXT_LEN + 1];
-	int64_t n = metadata_file_number(base_location);
-	/* Numbers only order the files for people; one that cannot grow starts over. */
-	n = n >= INT32_MAX ? 0 : n + 1;
-	uuid_text(u, text);
-	snprintf(out, METADATA_FILE_NAME_MAX, "%05lld-%s%s.metadata.json", (long long)n, text,
-		 gzip ? ".gz" : "");
-}
-
-bool metadata_file_gzip(struct strv location)
-{
-	return strv_ends(location, STRV(".gz.metadata.json")) ||
-	       strv_ends(location, STRV(".metadata.json.gz"));
 }

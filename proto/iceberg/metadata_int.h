@@ -1,5 +1,6 @@
 /* The inside of struct metadata, shared by metadata.c (reading and writing out), metadata_parse.c,
- * metadata_new.c, metadata_apply.c, metadata_shape.c, metadata_check.c and metadata_history.c.
+ * metadata_new.c, metadata_apply.c, metadata_shape.c, metadata_check.c, metadata_history.c and
+ * metadata_files.c.
  * Nobody else includes it. A version is mutable until its maker hands it out. */
 #ifndef PROTO_ICEBERG_METADATA_INT_H
 #define PROTO_ICEBERG_METADATA_INT_H

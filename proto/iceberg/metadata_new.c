@@ -1,5 +1,7 @@
 /* A new table from a create request: ids are assigned anew, references between schema, spec and
  * order follow by column name, and the rest is a series of updates on an empty table. */
+#include <stdio.h>
+
 #include "proto/iceberg/metadata_int.h"
 
 #define METRICS_COLUMN STRV("write.metadata.metrics.column.")
@@ -175,8 +177,13 @@ static enum status make(const struct metadata_create *c, struct arena *a, struct
 	struct metadata_ctx ctx = {.now_ms = c->now_ms, .new_uuid = c->uuid};
 	st = metadata_apply(NULL, u, ARRAY_SIZE(u), &ctx, ret_m, &changed, err);
 	/* The client sent no list of updates: the path would name our own. */
-	if (st != ST_OK && err && strv_starts(strv_of(err->field), STRV("updates[")))
-		err->field[0] = 0;
+	if (st != ST_OK && err && strv_starts(strv_of(err->field), STRV("updates["))) {
+		const char *key = strstr(err->field, "].write.");
+		char kept[sizeof err->field] = "";
+		if (key)
+			snprintf(kept, sizeof kept, "properties.%s", key + 2);
+		memcpy(err->field, kept, sizeof kept);
+	}
 	return st;
 }
 

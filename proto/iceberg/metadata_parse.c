@@ -364,16 +364,17 @@ static enum status read_texts(struct reader *r, const char *key, const char *id_
 
 static enum status read_side_files(struct reader *r)
 {
-	static const char *const none[] = {NULL}, *const path[] = {"statistics-path", NULL};
+	static const char *const none[] = {NULL};
 	static const char *const sizes[] = {"file-size-in-bytes", "file-footer-size-in-bytes",
 					    NULL};
 	static const char *const size[] = {"file-size-in-bytes", NULL};
 	static const char *const secret[] = {"encrypted-key-metadata", NULL};
 	struct metadata *m = r->m;
-	enum status st = read_texts(r, "statistics", "snapshot-id", NULL, path, sizes, &m->stats);
+	enum status st = read_texts(r, "statistics", "snapshot-id", "statistics-path", none,
+				    sizes, &m->stats);
 	if (st == ST_OK)
-		st = read_texts(r, "partition-statistics", "snapshot-id", NULL, path, size,
-				&m->pstats);
+		st = read_texts(r, "partition-statistics", "snapshot-id", "statistics-path", none,
+				size, &m->pstats);
 	if (st == ST_OK)
 		st = read_texts(r, "encryption-keys", NULL, "key-id", secret, none, &m->keys);
 	return st;

@@ -12,7 +12,7 @@
 struct metapart {
 	uint32_t refs;
 	int64_t key;      /* schema, spec or order id; snapshot id of a statistics entry */
-	struct strv name; /* key-id of an encryption key, inside the arena */
+	struct strv name; /* key-id of an encryption key, path of a statistics file; inside the arena */
 	struct strv json; /* canonical; own storage */
 	union {
 		struct schema schema;
@@ -43,7 +43,7 @@ MUST_CHECK enum status metapart_spec_copy(const struct partition_spec *s, int32_
 					  struct metapart **ret_p, struct err *err);
 MUST_CHECK enum status metapart_order_copy(const struct sort_order *o, int32_t id,
 					   struct metapart **ret_p, struct err *err);
-/* Text only: statistics (key = snapshot id) and encryption keys (name). */
+/* Text only: statistics (key = snapshot id, name = path) and encryption keys (name). */
 MUST_CHECK enum status metapart_text(struct strv json, int64_t key, struct strv name,
 				     struct metapart **ret_p, struct err *err);
 void metapart_unref(struct metapart *own_p);

@@ -338,6 +338,9 @@ static enum status parse_stats(const struct jval *v, const char *key, struct are
 	enum status st = parse_text(v, key, a, u, &u->u.stats.json, err);
 	if (st != ST_OK)
 		return st;
+	st = jval_need_str(jval_get(v, key), "statistics-path", BAD, &u->u.stats.path, err);
+	if (st != ST_OK)
+		return st;
 	return jval_need_i64(jval_get(v, key), "snapshot-id", BAD, &u->u.stats.snapshot_id, err);
 }
 

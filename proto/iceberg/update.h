@@ -53,6 +53,7 @@ struct update {
 		} snapshot_ids; /* REMOVE_SNAPSHOTS */
 		struct {
 			int64_t snapshot_id;
+			struct strv path; /* of the file; SET_… only */
 			struct strv json; /* the entry as it will stand in the metadata */
 		} stats; /* SET_… and REMOVE_STATISTICS, …_PARTITION_STATISTICS */
 		struct {

@@ -65,11 +65,12 @@ static struct metadata *new_metadata(struct world *w, struct strv location)
 	ASSERT(partition_parse(jdoc_root(e), ST_CORRUPT, &w->mem, p, &err) == ST_OK);
 	jdoc_free(d);
 	jdoc_free(e);
-	struct strv_pair *props = world_alloc(w, 3 * sizeof *props);
+	struct strv_pair *props = world_alloc(w, 4 * sizeof *props);
 	props[0] = (struct strv_pair){STRV("format-version"), w->conf.v2 ? STRV("2") : STRV("3")};
 	props[1] = (struct strv_pair){STRV("write.metadata.previous-versions-max"), STRV("3")};
 	props[2] = (struct strv_pair){STRV("write.metadata.delete-after-commit.enabled"),
 				      STRV("true")};
+	props[3] = (struct strv_pair){STRV("write.metadata.compression-codec"), STRV("gzip")};
 	uint8_t r[16];
 	world_bytes(w, r, sizeof r);
 	struct metadata_create c = {.uuid = uuid_v4(r),
@@ -78,7 +79,7 @@ static struct metadata *new_metadata(struct world *w, struct strv location)
 				    .schema = s,
 				    .spec = w->conf.partitioned ? p : NULL,
 				    .properties = props,
-				    .n_properties = w->seed % 3 == 0 ? 3 : 1};
+				    .n_properties = w->seed % 3 == 0 ? 4 : 1};
 	struct metadata *m = NULL;
 	if (metadata_new(&c, &m, &err) != ST_OK)
 		world_fail(w, "no table: %s: %s", err.field, err.msg);
@@ -95,9 +96,10 @@ static void send_create(struct world *w, void *arg)
 	uint8_t r[16];
 	char file[METADATA_FILE_NAME_MAX];
 	world_bytes(w, r, sizeof r);
-	metadata_file_name((struct strv){NULL, 0}, uuid_v4(r), false, file);
 	metadata_unref(s->metadata);
 	s->metadata = new_metadata(w, location);
+	metadata_file_name((struct strv){NULL, 0}, uuid_v4(r), metadata_wants_gzip(s->metadata),
+			   file);
 	struct strv *levels = world_alloc(w, sizeof *levels);
 	levels[0] = STRV("ns");
 	struct event ev = {.kind = EV_TABLE_CREATE};

@@ -240,8 +240,10 @@ static void outside(struct world *w, void *arg)
 	switch (world_below(w, 3)) {
 	case 0: {
 		struct object *o = store_find(w, h->metadata_location);
-		struct strv path = world_printf(w, "%.*s-%d.metadata.json",
-						STRV_ARG(h->metadata_location), (int)h->version);
+		const char *gzip = metadata_file_gzip(h->metadata_location) ? ".gz" : "";
+		struct strv path =
+			world_printf(w, "%.*s-%d%s.metadata.json", STRV_ARG(h->metadata_location),
+				     (int)h->version, gzip);
 		store_put(w, path, o->data, 0);
 		h->metadata_location = path;
 		h->version++;

@@ -2,6 +2,8 @@
 #include "tests/sim/world.h"
 
 #include "daemon/commit/decode.h"
+#include "proto/base/gzip.h"
+#include "proto/iceberg/metadata.h"
 
 #define DECODED_MAX ((size_t)256 << 20)
 
@@ -46,8 +48,13 @@ struct metadata *store_metadata(struct world *w, struct strv path)
 	struct err err = {0};
 	if (!o)
 		world_fail(w, "metadata file is missing: %.*s", STRV_ARG(path));
-	if (metadata_parse(o->data, ST_CORRUPT, &m, &err) != ST_OK)
+	struct buf plain;
+	buf_init(&plain, METADATA_MAX_BYTES);
+	bool gzip = metadata_file_gzip(path);
+	if ((gzip && gzip_read(o->data, &plain, &err) != ST_OK) ||
+	    metadata_parse(gzip ? buf_bytes(&plain) : o->data, ST_CORRUPT, &m, &err) != ST_OK)
 		world_fail(w, "metadata does not parse: %s: %s", err.field, err.msg);
+	buf_fini(&plain);
 	return m;
 }
 

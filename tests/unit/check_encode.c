@@ -3,6 +3,8 @@
  * and 90 rows. */
 #include "daemon/commit/encode.h"
 
+#include "proto/base/gzip.h"
+
 #include "tests/unit/core_batch.h"
 
 /* ------------------------------------------------------------------ row ids */
@@ -453,19 +455,63 @@ START_TEST(expired_metadata)
 }
 END_TEST
 
+/* The log of a table that was registered may name files of elsewhere. */
+START_TEST(foreign_metadata)
+{
+	ct_close(t);
+	ct_open(t, 3,
+		"\"write.metadata.previous-versions-max\":\"1\","
+		"\"write.metadata.delete-after-commit.enabled\":\"true\","
+		"\"write.metadata.path\":\"file:///m/\"},\"metadata-log\":["
+		"{\"timestamp-ms\":1,\"metadata-file\":\"file:///elsewhere/t/1.metadata.json\"},"
+		"{\"timestamp-ms\":1,\"metadata-file\":\"file:///t2/metadata/1.metadata.json\"},"
+		"{\"timestamp-ms\":1,\"metadata-file\":\"file:///t/../u/1.metadata.json\"},"
+		"{\"timestamp-ms\":1,\"metadata-file\":\"file:///t/\"},"
+		"{\"timestamp-ms\":1,\"metadata-file\":\"file:///t/metadata/1.metadata.json\"},"
+		"{\"timestamp-ms\":1,\"metadata-file\":\"file:///m/2.metadata.json\"}],"
+		"\"x\":{");
+	(void)append("a", A_ROWS);
+	ck_assert_uint_eq(t->out->n_expired, 2);
+	ck_assert(strv_eq(t->out->expired[0], STRV("file:///t/metadata/1.metadata.json")));
+	ck_assert(strv_eq(t->out->expired[1], STRV("file:///m/2.metadata.json")));
+}
+END_TEST
+
+START_TEST(gzipped_metadata)
+{
+	const struct strv path = STRV("file:///t/metadata/1-x.gz.metadata.json");
+	struct encode_in in = {.metadata = t->meta, .metadata_path = path, .max_bytes = CT_MAX};
+	struct encode_out *out = encode_out_new(CT_MAX);
+	struct buf plain, got;
+	struct err err = {0};
+	encode_run(&in, out);
+	UNIT_OK(out->err.st, &out->err);
+	ck_assert_uint_eq(out->n_objects, 1);
+	buf_init(&plain, CT_MAX);
+	buf_init(&got, CT_MAX);
+	metadata_json(t->meta, &plain);
+	UNIT_OK(gzip_read(out->objects[0].data, &got, &err), &err);
+	ck_assert(bytes_eq(buf_bytes(&plain), buf_bytes(&got)));
+	ck_assert(strv_eq(out->objects[0].path, path));
+	buf_fini(&plain);
+	buf_fini(&got);
+	encode_out_free(out);
+}
+END_TEST
+
 START_TEST(folders)
 {
 	struct strv dir;
-	ck_assert(encode_data_dir(t->meta, &t->arena, &dir));
+	ck_assert(metadata_data_folder(t->meta, &t->arena, &dir));
 	ck_assert(strv_eq(dir, STRV("file:///t/data")));
-	ck_assert(encode_metadata_dir(t->meta, &t->arena, &dir));
+	ck_assert(metadata_folder(t->meta, &t->arena, &dir));
 	ck_assert(strv_eq(dir, STRV("file:///t/metadata")));
 	ct_close(t);
 	ct_open(t, 3,
 		"\"write.data.path\":\"file:///d//\",\"write.metadata.path\":\"file:///m/x/\"");
-	ck_assert(encode_data_dir(t->meta, &t->arena, &dir));
+	ck_assert(metadata_data_folder(t->meta, &t->arena, &dir));
 	ck_assert(strv_eq(dir, STRV("file:///d")));
-	ck_assert(encode_metadata_dir(t->meta, &t->arena, &dir));
+	ck_assert(metadata_folder(t->meta, &t->arena, &dir));
 	ck_assert(strv_eq(dir, STRV("file:///m/x")));
 }
 END_TEST
@@ -514,6 +560,8 @@ static Suite *suite(void)
 	tcase_add_test(c, clock_behind);
 	tcase_add_loop_test(c, old_versions, 1, 3);
 	tcase_add_test(c, expired_metadata);
+	tcase_add_test(c, foreign_metadata);
+	tcase_add_test(c, gzipped_metadata);
 	tcase_add_test(c, folders);
 	tcase_add_test(c, deterministic);
 	suite_add_tcase(s, c);

@@ -344,6 +344,51 @@ START_TEST(properties)
 }
 END_TEST
 
+START_TEST(own_properties)
+{
+	static const struct {
+		const char *key, *value;
+		bool ok;
+	} all[] = {
+		{"write.metadata.compression-codec", "gzip", true},
+		{"write.metadata.compression-codec", "GZip", true},
+		{"write.metadata.compression-codec", "NONE", true},
+		{"write.metadata.compression-codec", "zstd", false},
+		{"write.metadata.compression-codec", "", false},
+		{"write.metadata.compression-codec", "gzip ", false},
+		{"write.metadata.previous-versions-max", "-1", true},
+		{"write.metadata.previous-versions-max", "2147483647", true},
+		{"write.metadata.previous-versions-max", "2147483648", false},
+		{"write.metadata.previous-versions-max", "1.5", false},
+		{"write.metadata.previous-versions-max", "", false},
+		{"write.metadata.path", "", false},
+		{"write.metadata.path", "s3://b/m", true},
+		{"write.metadata.delete-after-commit.enabled", "perhaps", true},
+		{"anything", "", true},
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+		struct err err = {0};
+		enum status st = metadata_check_property(strv_of(all[i].key), strv_of(all[i].value),
+							 ST_VALIDATION, &err);
+		ck_assert_msg((st == ST_OK) == all[i].ok, "%s=%s", all[i].key, all[i].value);
+		if (!all[i].ok)
+			ck_assert_str_eq(err.field, all[i].key);
+	}
+	struct metadata *m = load_edited(
+		BASE, "\"owner\":", "\"write.metadata.compression-codec\":\"lz4\",\"owner\":");
+	struct err err = {0};
+	UNIT_STATUS(metadata_check_properties(m, ST_CORRUPT, &err), ST_CORRUPT);
+	ck_assert_str_eq(err.field, "properties.write.metadata.compression-codec");
+	ck_assert(!metadata_wants_gzip(m));
+	metadata_unref(m);
+	m = load_edited(BASE, "\"owner\":",
+			"\"write.metadata.compression-codec\":\"GZIP\",\"owner\":");
+	ck_assert(metadata_wants_gzip(m));
+	UNIT_OK(metadata_check_properties(m, ST_CORRUPT, &err), &err);
+	metadata_unref(m);
+}
+END_TEST
+
 START_TEST(file_names)
 {
 	char out[METADATA_FILE_NAME_MAX];
@@ -399,6 +444,7 @@ static Suite *suite(void)
 	tcase_add_test(t, unknown_members);
 	tcase_add_test(t, only_refs);
 	tcase_add_test(t, properties);
+	tcase_add_test(t, own_properties);
 	tcase_add_test(t, file_names);
 	tcase_add_test(t, cuts);
 	suite_add_tcase(s, t);
