@@ -288,7 +288,7 @@ static void dropped(struct core *c, void *ctx, const struct event *ev)
 			table_drop(c, t, ST_TABLE_GONE, "the table was dropped");
 	}
 	if (applied)
-		request_rpc(c, r, NULL);
+		request_dropped(c, r, q->head.metadata_location);
 	else if (q->lost)
 		request_status(c, r, ST_TIMEOUT, "", "PostgreSQL's answer was lost; repeat");
 	else if (core_sql_clean_failure(q))
@@ -404,6 +404,7 @@ static void drop_send(struct core *c, struct request *r)
 	e->u.sql.u.drop = (struct sql_table_drop){.table = r->in.table,
 						  .incarnation = r->in.incarnation,
 						  .purge = r->in.u.drop.purge,
+						  .purge_all = r->purging && r->purging->files,
 						  .purge_paths = r->purge,
 						  .n_purge_paths = r->n_purge};
 }

@@ -102,6 +102,7 @@ enum reply_kind {
 	REPLY_ERR,	 /* err */
 	REPLY_RPC,	 /* msg points at the reply record of that request's kind */
 	REPLY_COMMITTED, /* REST: location and metadata */
+	REPLY_DROPPED,	 /* where the table's last metadata is */
 };
 
 struct reply {

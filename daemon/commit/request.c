@@ -100,6 +100,17 @@ void request_rpc(struct core *c, struct request *r, const void *msg)
 	e->u.reply.reply.msg = msg;
 }
 
+void request_dropped(struct core *c, struct request *r, struct strv location)
+{
+	struct effect *e = answer(c, r);
+	if (!e)
+		return;
+	struct strv copy;
+	ASSERT(arena_strv(&r->arena, location, &copy));
+	e->u.reply.reply.kind = REPLY_DROPPED;
+	e->u.reply.reply.metadata_location = copy;
+}
+
 void request_committed(struct core *c, struct request *r, struct strv location, struct metadata *m)
 {
 	struct effect *e = answer(c, r);

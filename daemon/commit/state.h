@@ -346,6 +346,8 @@ void request_fail(struct core *c, struct request *r, const struct err *err);
 void request_status(struct core *c, struct request *r, enum status st, const char *field,
 		    const char *msg);
 void request_rpc(struct core *c, struct request *r, const void *msg);
+/* The end of a table, with where its last metadata is. */
+void request_dropped(struct core *c, struct request *r, struct strv location);
 void request_committed(struct core *c, struct request *r, struct strv location,
 		       struct metadata *m);
 /* An effect's completion will name the request. After it was answered, `in` must not be read. */

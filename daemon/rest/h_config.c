@@ -9,8 +9,10 @@ static const enum route offered[] = {
 	ROUTE_ns_drop,	      ROUTE_ns_properties,  ROUTE_table_list,  ROUTE_table_create,
 	ROUTE_table_register, ROUTE_table_load,	    ROUTE_table_exists, ROUTE_table_commit,
 	ROUTE_table_drop,     ROUTE_table_metrics,  ROUTE_table_rename, ROUTE_txn_commit,
+	ROUTE_table_unregister,
 	ROUTE_view_list,      ROUTE_view_create,    ROUTE_view_register, ROUTE_view_load,
 	ROUTE_view_exists,    ROUTE_view_replace,   ROUTE_view_drop,   ROUTE_view_rename,
+	ROUTE_function_list,  ROUTE_function_load,
 };
 
 static void config(struct call *own_call)

@@ -109,7 +109,8 @@ bool h_place(struct call *own_call, enum status missing, struct h_place *ret_pla
 		err_set(&err, missing, "", "%s does not exist: %s",
 			missing == ST_NO_SUCH_NAMESPACE ? "Namespace"
 			: missing == ST_NO_SUCH_VIEW    ? "View"
-							: "Table",
+			: missing == ST_NO_SUCH_FUNCTION ? "Function"
+							 : "Table",
 			missing == ST_NO_SUCH_NAMESPACE ? p.ns_dotted : p.dotted);
 		call_reply_err(call, &err);
 		return false;
@@ -367,6 +368,7 @@ static void take_routes(struct rest *r)
 	h_create_routes(t);
 	h_commit_routes(t);
 	h_view_routes(t);
+	h_function_routes(t);
 }
 
 static void fini(struct rest *r)

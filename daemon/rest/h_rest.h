@@ -19,6 +19,7 @@ void h_table_routes(struct route_table *t);
 void h_create_routes(struct route_table *t);
 void h_commit_routes(struct route_table *t);
 void h_view_routes(struct route_table *t);
+void h_function_routes(struct route_table *t);
 
 struct mcache *h_cache(const struct app *app);
 

@@ -1,4 +1,4 @@
-/* Tables: list, load, exists, drop, rename, metrics reports. */
+/* Tables: list, load, exists, drop, unregister, rename, metrics reports. */
 #include "daemon/rest/h_rest.h"
 
 #include "proto/rest/rb_table.h"
@@ -14,6 +14,8 @@ struct table_work {
 	struct rb_rename rename;
 	struct strv location; /* of the metadata file */
 	bool flag;            /* drop: purge; load: only referenced snapshots */
+	struct table_id table; /* drop, unregister */
+	int64_t incarnation;
 };
 
 static struct table_work *work_new(struct call *own_call)
@@ -234,18 +236,25 @@ static void dropped(void *ctx, const struct reply *reply)
 		call_reply_status(w->call, 204);
 }
 
+static void end_table(struct table_work *w, void (*done)(void *ctx, const struct reply *reply))
+{
+	struct event ev = {.kind = EV_TABLE_DROP};
+	ev.u.req.principal = w->call->principal;
+	ev.u.req.deadline_us = h_deadline_us(w->call);
+	ev.u.req.table = w->table;
+	ev.u.req.incarnation = w->incarnation;
+	ev.u.req.u.drop.purge = w->flag;
+	bind_request(bind_of(w->call->app), &ev, done, w);
+}
+
 static void drop_resolved(void *ctx, const struct pg_tabular_result *res)
 {
 	struct table_work *w = ctx;
-	struct event ev = {.kind = EV_TABLE_DROP};
 	if (!is_table(w, res))
 		return;
-	ev.u.req.principal = w->call->principal;
-	ev.u.req.deadline_us = h_deadline_us(w->call);
-	ev.u.req.table = res->row.table;
-	ev.u.req.incarnation = res->row.incarnation;
-	ev.u.req.u.drop.purge = w->flag;
-	bind_request(bind_of(w->call->app), &ev, dropped, w);
+	w->table = res->row.table;
+	w->incarnation = res->row.incarnation;
+	end_table(w, dropped);
 }
 
 static void table_drop(struct call *own_call)
@@ -255,6 +264,82 @@ static void table_drop(struct call *own_call)
 	if (w && h_flag(call, "purgeRequested", &w->flag) &&
 	    h_place(call, ST_NO_SUCH_TABLE, &w->place))
 		resolve(w, drop_resolved);
+}
+
+/* ------------------------------------------------------------------ unregister */
+
+static void unregistered_read(struct mcache_wait *wait, struct mcache_entry *own_entry,
+			      const struct err *err)
+{
+	struct table_work *w = CONTAINER_OF(wait, struct table_work, wait);
+	struct err e;
+	if (own_entry) {
+		/* LoadTableResult has all that UnregisterTableResult has. */
+		h_reply_entry(w->call, own_entry, wait->rep);
+		return;
+	}
+	/* The table is gone from the catalog all the same. */
+	e = *err;
+	e.st = ST_COMMIT_UNKNOWN;
+	fail(w, &e);
+}
+
+static void unregistered(void *ctx, const struct reply *reply)
+{
+	struct table_work *w = ctx;
+	struct err err;
+	if (reply->kind == REPLY_ERR && reply->err.st == ST_NO_SUCH_TABLE) {
+		h_no_table(w->call, &w->place);
+	} else if (reply->kind == REPLY_ERR) {
+		fail(w, &reply->err);
+	} else if (!arena_strv(&w->call->arena, reply->metadata_location, &w->location)) {
+		err_set(&err, ST_COMMIT_UNKNOWN, "", "unregistered, but the answer is too large");
+		fail(w, &err);
+	} else {
+		/* Whatever was committed since the look before. */
+		w->wait.done = unregistered_read;
+		mcache_load(h_cache(w->call->app), w->location, &w->wait);
+	}
+}
+
+/* A table whose metadata cannot be told is not let go. */
+static void unregister_read(struct mcache_wait *wait, struct mcache_entry *own_entry,
+			    const struct err *err)
+{
+	struct table_work *w = CONTAINER_OF(wait, struct table_work, wait);
+	if (!own_entry && err->st == ST_NOT_FOUND) {
+		h_refuse_gone(w->call, w->location);
+	} else if (!own_entry) {
+		fail(w, err);
+	} else {
+		mcache_unref(own_entry);
+		end_table(w, unregistered);
+	}
+}
+
+static void unregister_resolved(void *ctx, const struct pg_tabular_result *res)
+{
+	struct table_work *w = ctx;
+	struct err err;
+	if (!is_table(w, res))
+		return;
+	w->table = res->row.table;
+	w->incarnation = res->row.incarnation;
+	if (!arena_strv(&w->call->arena, res->row.metadata_location, &w->location)) {
+		err_set(&err, ST_LIMIT, "", "the request is too large");
+		fail(w, &err);
+		return;
+	}
+	w->wait.rep = rep_of(w);
+	w->wait.done = unregister_read;
+	mcache_load(h_cache(w->call->app), w->location, &w->wait);
+}
+
+static void table_unregister(struct call *own_call)
+{
+	struct table_work *w = work_new(own_call);
+	if (w && h_place(own_call, ST_NO_SUCH_TABLE, &w->place))
+		resolve(w, unregister_resolved);
 }
 
 /* ------------------------------------------------------------------ rename */
@@ -317,4 +402,5 @@ void h_table_routes(struct route_table *t)
 	route_set(t, ROUTE_table_metrics, table_metrics);
 	route_set(t, ROUTE_table_drop, table_drop);
 	route_set(t, ROUTE_table_rename, table_rename);
+	route_set(t, ROUTE_table_unregister, table_unregister);
 }

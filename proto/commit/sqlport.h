@@ -165,12 +165,15 @@ struct batch_row {
  *              SEALED transactions of the table become ABORTED (batch_no TXN_BATCH_GONE), their
  *              staged paths and all ledger rows of the table with epoch >= 0 are queued; free
  *              purge paths too, except those beneath the location of another table or view,
- *              which come back as `paths`.
+ *              which come back as `paths`. What is queued or claimed then is sure to be garbage
+ *              if a purge names it, if purge_all and it lies beneath the table's location, or if
+ *              it came from the ledger. APPLIED with head.metadata_location as it was.
  * CLEAN_CLAIM  first queues leftovers of the table: staged by final or unknown transactions; ledger
  *              rows whose epoch is below the head's, or whose head is gone; ledger rows of creates
  *              (epoch -1) older than the grace. Then at most max paths, oldest first: queued for at
  *              least the grace, or claimed for at least the tombstone time, become claimed now and
- *              are returned in no order. A nil table means all tables without a head.
+ *              are returned in no order. A nil table means all tables without a head, whose due
+ *              paths are forgotten instead unless they are sure to be garbage.
  * CLEAN_DONE   claimed paths only: deleted and live ones lose their row, unsure ones are claimed
  *              anew from now.
  * HORIZON      per table: closed_before = max(itself, min(now - lifetime - 10 min, id times of
@@ -327,6 +330,7 @@ struct sql_table_drop {
 	struct table_id table;
 	int64_t incarnation;
 	bool purge; /* objects beneath the table's location are queued by the caller's list */
+	bool purge_all; /* with all that was queued for the table beneath its location */
 	const struct strv *purge_paths;
 	size_t n_purge_paths;
 };
@@ -407,7 +411,8 @@ struct sql_result {
 	enum sql_verdict verdict;
 	enum sql_create_verdict created;
 	bool found;           /* HEAD_READ, BATCH_LOOK */
-	struct head_row head; /* HEAD_READ; HEAD_BUMP when applied; TABLE_CREATE when created */
+	struct head_row head; /* HEAD_READ; HEAD_BUMP when applied; TABLE_CREATE when created; TABLE_DROP: its
+			       * metadata location */
 	const struct batch_row *batch;       /* BATCH_LOOK */
 	struct sql_item_result item;         /* TXN_* */
 	const struct sql_item_result *items; /* QUEUE_READ */

@@ -46,6 +46,7 @@ void pg_create_args(const struct sql_effect *fx, struct pgargs *a)
 		pgargs_i64(a, fx->u.drop.incarnation);
 		pgargs_texts(a, fx->u.drop.purge_paths,
 			     fx->u.drop.purge ? fx->u.drop.n_purge_paths : 0);
+		pgargs_bool(a, fx->u.drop.purge_all);
 		return;
 	}
 	const struct sql_table_create *c = fx->u.create;
@@ -89,6 +90,8 @@ bool pg_create_result(const struct sql_effect *fx, const struct pgres *res, stru
 	ret->pg_ms = pgrow_i64(&r, 0);
 	if (fx->kind == SQL_TABLE_DROP) {
 		ret->verdict = pgrow_bool(&r, 1) ? SQL_APPLIED : SQL_REFUSED;
+		if (ret->verdict == SQL_APPLIED)
+			ret->head.metadata_location = pgrow_text(&r, 3);
 		return kept_paths(&r, arena, ret);
 	}
 	int32_t v = pgrow_i32(&r, 1);

@@ -23,6 +23,8 @@ OFFERED = {
     "GET /v1/{prefix}/namespaces/{namespace}/views", "POST /v1/{prefix}/namespaces/{namespace}/views",
     "GET /v1/{prefix}/namespaces/{namespace}/views/{view}", "HEAD /v1/{prefix}/namespaces/{namespace}/views/{view}",
     "POST /v1/{prefix}/namespaces/{namespace}/views/{view}", "DELETE /v1/{prefix}/namespaces/{namespace}/views/{view}",
+    "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/unregister",
+    "GET /v1/{prefix}/namespaces/{namespace}/functions", "GET /v1/{prefix}/namespaces/{namespace}/functions/{function}",
     "POST /v1/{prefix}/namespaces/{namespace}/register-view", "POST /v1/{prefix}/views/rename"}
 
 

@@ -502,12 +502,28 @@ static void do_drop(struct world *w, const struct sql_table_drop *d, struct sql_
 	r->verdict = SQL_REFUSED;
 	if (!h || h->incarnation != d->incarnation)
 		return;
+	struct strv root = h->metadata_location;
+	while (root.n && !strv_starts(strv_sub(h->metadata_location, root.n, h->metadata_location.n),
+				      STRV("/metadata/")))
+		root.n--;
+	r->head.metadata_location = h->metadata_location;
 	end_table(w, d->table);
 	for (size_t i = 0; i < d->n_purge_paths; i++)
 		if (!pg_obj(w, d->purge_paths[i]))
 			rows_obj_add(w, (struct m_obj){.path = d->purge_paths[i],
 						  .table = d->table,
 						  .state = OBJ_QUEUED});
+	for (size_t i = 0; i < w->pg.n_objs; i++) {
+		struct m_obj *o = &w->pg.objs[i];
+		if (!uuid_eq(o->table.u, d->table.u) || o->epoch != 0 ||
+		    (o->state != OBJ_QUEUED && o->state != OBJ_CLAIMED))
+			continue;
+		bool sure = d->purge_all && strv_starts(o->path, root);
+		for (size_t k = 0; k < d->n_purge_paths; k++)
+			sure |= strv_eq(d->purge_paths[k], o->path);
+		if (sure)
+			o->epoch = 1;
+	}
 	r->verdict = SQL_APPLIED;
 }
 
@@ -594,10 +610,11 @@ static void do_claim(struct world *w, const struct sql_clean_claim *k, struct sq
 	struct pg *p = &w->pg;
 	int64_t now = world_pg_ms(w);
 	struct strv *v = world_alloc(w, ((size_t)k->max + 1) * sizeof *v);
-	for (size_t i = 0; i < p->n_objs; i++) {
+	bool nil = uuid_is_nil(k->table.u);
+	for (size_t i = p->n_objs; i-- > 0;) { /* backwards: a forgotten one is replaced by the last */
 		struct m_obj *o = &p->objs[i];
-		bool mine = uuid_is_nil(k->table.u) ? !pg_head(w, o->table) && o->state != OBJ_STAGED
-						    : uuid_eq(o->table.u, k->table.u);
+		bool mine = nil ? !pg_head(w, o->table) && o->state != OBJ_STAGED
+				: uuid_eq(o->table.u, k->table.u);
 		if (!mine)
 			continue;
 		if (left_over(w, o, k->grace_ms))
@@ -606,6 +623,10 @@ static void do_claim(struct world *w, const struct sql_clean_claim *k, struct sq
 			   (o->state == OBJ_CLAIMED && o->since_ms <= now - k->tombstone_ms);
 		if (!due || r->n_paths >= (size_t)k->max)
 			continue;
+		if (nil && o->epoch == 0) {
+			rows_obj_remove(w, o);
+			continue;
+		}
 		rows_obj_to(w, o, OBJ_CLAIMED);
 		v[r->n_paths++] = o->path;
 	}

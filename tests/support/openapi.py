@@ -24,6 +24,8 @@ SCHEMAS = [
     ("POST", NS + "/(tables|register)", "LoadTableResult"),
     ("GET", T, "LoadTableResult"),
     ("POST", T, "CommitTableResponse"),
+    ("POST", T + "/unregister", "UnregisterTableResult"),
+    ("GET", NS + "/functions", "ListFunctionsResponse"),
     ("POST", NS + "/(views|register-view)", "LoadViewResult"),
     ("GET", V, "LoadViewResult"),
     ("POST", V, "LoadViewResult"),

@@ -14,7 +14,7 @@ import sys
 
 import yaml
 
-NOT_SERVED = ("/plan", "/tasks", "/sign", "/credentials", "/oauth/", "/functions", "/unregister")
+NOT_SERVED = ("/plan", "/tasks", "/sign", "/credentials", "/oauth/")
 WRAPPED = {"$ref": "#/components/schemas/IcebergErrorResponse"}
 
 
