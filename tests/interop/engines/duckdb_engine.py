@@ -22,14 +22,21 @@ class DuckDB:
             at = os.path.dirname(importlib.import_module("duckdb_extension_" + name).__file__)
             file = glob.glob(os.path.join(at, "**", name + ".duckdb_extension"), recursive=True)[0]
             self.db.execute("LOAD '%s'" % file)
-        self.attach = "ATTACH '' AS ice (TYPE iceberg, ENDPOINT '%s', AUTHORIZATION_TYPE 'none')" % uri
+        self.attach = "ATTACH '' AS ice (TYPE iceberg, ENDPOINT '%s', AUTHORIZATION_TYPE 'none'%%s)" % uri
         self.attached = False
 
     def execute(self, text):
         if not self.attached:
-            self.db.execute(self.attach)
+            self.db.execute(self.attach % "")
             self.attached = True
         return self.db.execute(text)
+
+    def op_attach(self, r):
+        """The catalog anew, with other options."""
+        if self.attached:
+            self.db.execute("DETACH ice")
+        self.db.execute(self.attach % (r["options"] and ", " + r["options"]))
+        self.attached = True
 
     def op_hello(self, _):
         return {"engine": "duckdb", "version": self.duckdb.__version__}

@@ -35,10 +35,11 @@ class PyIceberg:
             raise
 
     def op_run(self, r):
-        """Python text that sees `catalog`, `pa` and `table` (a loader) and leaves its answer in `result`."""
+        """Python text that sees `catalog`, `pa`, `table` (a loader) and what is given, and leaves its answer in `result`."""
         import pyarrow as pa
         from pyiceberg import expressions
-        scope = {"catalog": self.catalog, "pa": pa, "expr": expressions, "table": self.catalog.load_table, "result": None}
+        scope = {"catalog": self.catalog, "pa": pa, "expr": expressions, "table": self.catalog.load_table, "result": None,
+                 **r.get("given", {})}
         exec(r["text"], scope)  # the text is the test's own
         return scope["result"]
 

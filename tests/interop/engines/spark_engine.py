@@ -1,6 +1,7 @@
 """Spark with Iceberg's Java runtime, the reference implementation: one session for all tables, for it takes long
 to start. argv: the catalog's URI, the runtime's jar. JAVA_HOME must be a Java 17 or 21."""
 
+import concurrent.futures
 import datetime
 import os
 import re
@@ -70,6 +71,17 @@ class Spark:
     def op_sql(self, r):
         """Rows of one statement, by column position."""
         return rows_answer({"c%d" % i: v for i, v in enumerate(row)} for row in self.session.sql(r["text"]).collect())
+
+    def op_together(self, r):
+        """Statements at the same time; for each what it was refused with, or null."""
+        def one(text):
+            try:
+                self.session.sql(text).collect()
+            except Exception as e:
+                return ("%s: %s" % (type(e).__name__, e))[:2000]
+
+        with concurrent.futures.ThreadPoolExecutor(len(r["texts"])) as pool:
+            return list(pool.map(one, r["texts"]))
 
     def convert(self, v, kind):
         from pyspark.sql import types
