@@ -62,7 +62,7 @@ all: $(FZC_ALL)
 -include $(B)/clients/c/example/worker.d $(FZC_OBJ:.o=.d) $(FZC_PIC:.o=.d)
 
 CTL_SRC := $(sort $(wildcard clients/ctl/*.c))
-CTL_OBJ = $(patsubst %.c,$(B)/%.o,$(CTL_SRC) proto/base/json.c proto/base/jwrite.c \
+CTL_OBJ = $(patsubst %.c,$(B)/%.o,$(CTL_SRC) $(addprefix proto/base/,json.c jspan.c jwrite.c) \
 	$(filter-out proto/rpc/%,$(FZC_BASE)))
 
 $(B)/frazilctl: $(CTL_OBJ) $(B)/libfrazil.a

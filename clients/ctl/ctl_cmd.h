@@ -12,6 +12,8 @@ enum ctl_exit {
 	CTL_REFUSED = 4      /* the daemon refused, or what was asked for does not exist */
 };
 
+struct ctl_move_options;
+
 struct ctl {
 	const char *admin; /* "http://127.0.0.1:8183" */
 	const char *rpc;   /* "127.0.0.1:8182" or a socket */
@@ -20,8 +22,12 @@ struct ctl {
 	bool halted; /* tables: only those that wait for an operator */
 	const char *cause; /* halt: why; NULL: not told */
 	size_t limit; /* lists: rows at most; 0: all, of decided batches 20 */
+	const struct ctl_move_options *move; /* import, export */
 };
 
+/* All that a catalog or a list holds into the target, and the list of a catalog. */
+int ctl_cmd_import(const struct ctl *c);
+int ctl_cmd_export(const struct ctl *c);
 int ctl_cmd_status(const struct ctl *c);
 /* The daemon's health, or with a table whether all its files are there and read. */
 int ctl_cmd_check(const struct ctl *c, const char *which);

@@ -53,3 +53,21 @@ def test_every_key_named_exists():
                                text(page)))
         events = set(re.findall(r"`([a-z]+\.[a-z]+)`", text("docs/operations.md")))
         assert {n for n in named - keys if n not in events} == set(), page
+
+
+def test_every_verdict_and_option_of_moving_is_explained():
+    page = text("docs/frazilctl.1").replace("\\-", "-")
+    rows = re.findall(r'^VERDICT\(\w+, "([^"]+)", ([01]), "([^"]+)"\)', text("clients/ctl/ctl_verdict.tbl"), re.M)
+    assert len(rows) > 10
+    for word, differs, meaning in rows:
+        line = "%s%s.%s" % (meaning[0].upper(), meaning[1:], " Exit 1." if differs == "1" else "")
+        assert ".TP\n.B %s\n%s\n" % (word, line) in page, word
+    source = text("clients/ctl/frazilctl.c")
+    options = set(re.findall(r'^\t\{"([a-z-]+)", (?:required|no)_argument', source, re.M))
+    options |= set(re.findall(r'\{"([a-z-]+)", AT\(', source))
+    peers = set(re.findall(r'\{?\s*prefix "([a-z0-9-]+)", AT\(', source))
+    assert len(options) > 15 and len(peers) == 7
+    options |= peers | {"to-" + p for p in peers}
+    told = set(re.findall(r"--([a-z][a-z0-9-]+)", page))
+    assert options - told == set(), "not explained"
+    assert told - options == set(), "explained, but there is no such option"
