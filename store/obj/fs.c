@@ -36,11 +36,12 @@ struct call {
 	uint64_t send_at_ms;
 	enum call_kind kind;
 	enum call_state state;
-	bool cancelled;
+	bool cancelled, borrows; /* borrows: put is the caller's until done */
 	/* Input of the thread, copied so that it holds after the operation was given up. */
 	char *path; /* root, NUL, rel */
 	struct fs_io_place at;
-	struct buf data; /* put: content; get: result */
+	struct bytes put; /* content */
+	struct buf data;  /* a copy of put; get: result */
 	uint64_t offset;
 	size_t length;
 	char temp[64];
@@ -63,8 +64,7 @@ static void on_thread(uv_work_t *work)
 	struct call *c = CONTAINER_OF(work, struct call, work);
 	switch (c->kind) {
 	case CALL_PUT:
-		c->st = fs_io_put(c->at, c->temp, buf_bytes(&c->data), &c->fs->synced, &c->existed,
-				  &c->err);
+		c->st = fs_io_put(c->at, c->temp, c->put, &c->fs->synced, &c->existed, &c->err);
 		break;
 	case CALL_GET:
 		c->st = fs_io_get(c->at, c->offset, c->length, &c->data, &c->err);
@@ -200,8 +200,9 @@ static void on_timer(uv_timer_t *timer)
 		give_up(c);
 		call_release(c);
 	} else if (late || c->cancelled) {
-		/* Not in a thread yet: on_returned follows and knows. Else the thread goes on. */
-		if (uv_cancel((uv_req_t *)&c->work) != 0)
+		/* Not in a thread yet: on_returned follows and knows. Else the thread goes on, and
+		 * is waited for while it reads what is the caller's. */
+		if (uv_cancel((uv_req_t *)&c->work) != 0 && !c->borrows)
 			give_up(c);
 	} else {
 		if (c->state == CALL_WAITING && (int64_t)c->send_at_ms * 1000 <= mono_us())
@@ -296,14 +297,21 @@ static enum status fs_put(struct obj_store *s, struct strv path, struct bytes da
 	enum status st = call_new(fs, CALL_PUT, path, o, &c, err);
 	if (st != ST_OK)
 		return st;
-	/* A thread cannot be called back, so it must not read what the caller may free. */
-	buf_init(&c->data, data.n);
-	buf_put(&c->data, data.p, data.n);
-	if (!buf_ok(&c->data)) {
-		buf_fini(&c->data);
-		base_free(c->path);
-		base_free(c);
-		return err_set(err, ST_LIMIT, "", "no memory for an object of %zu bytes", data.n);
+	/* A thread cannot be called back, so it must not read what the caller may free: with a
+	 * deadline that may be before it returns. */
+	c->borrows = o->op.deadline_mono_us == OP_NO_DEADLINE;
+	c->put = data;
+	if (!c->borrows) {
+		buf_init(&c->data, data.n);
+		buf_put(&c->data, data.p, data.n);
+		if (!buf_ok(&c->data)) {
+			buf_fini(&c->data);
+			base_free(c->path);
+			base_free(c);
+			return err_set(err, ST_LIMIT, "", "no memory for an object of %zu bytes",
+				       data.n);
+		}
+		c->put = buf_bytes(&c->data);
 	}
 	snprintf(c->temp, sizeof c->temp, ".frazil-%016llx-%llu.tmp", (unsigned long long)fs->nonce,
 		 (unsigned long long)fs->next_temp++);

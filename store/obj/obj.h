@@ -49,7 +49,8 @@ MUST_CHECK enum status obj_stat(struct obj_store *s, struct strv path, struct ob
 /* A missing object is success. */
 MUST_CHECK enum status obj_delete(struct obj_store *s, struct strv path, struct obj_op *o,
 				  struct err *err);
-/* o must be running. A write that was already sent ends as unknown. */
+/* o must be running. A write that was already sent ends as unknown, one without a deadline when the
+ * store has answered. */
 void obj_cancel(struct obj_op *o);
 /* Inside done of a get: hands its bytes to the caller, who base_free()s them; NULL when empty. */
 uint8_t *obj_take(struct obj_op *o, size_t *ret_n);
