@@ -27,33 +27,49 @@ static struct strv trim(struct strv s)
 	return s;
 }
 
-/* "q=0", "q=0.", "q=0.000": not this one. */
-static bool is_refused(struct strv parameter)
+#define WEIGHT_MAX 1000
+#define WEIGHT_NONE (-1)
+
+/* "q=0.5" in thousandths; WEIGHT_MAX for what is no weight (RFC 9110, 12.4.2). */
+static int weight_of(struct strv parameter)
 {
-	if (parameter.n < 3 || (parameter.p[0] | 0x20) != 'q' || parameter.p[1] != '=')
-		return false;
-	for (size_t i = 2; i < parameter.n; i++)
-		if (parameter.p[i] != '0' && parameter.p[i] != '.')
-			return false;
-	return true;
+	static const char one[] = "1.000";
+	int w = 0, unit = 100;
+	if (parameter.n < 3 || parameter.n > 2 + strlen(one) || (parameter.p[0] | 0x20) != 'q' ||
+	    parameter.p[1] != '=')
+		return WEIGHT_MAX;
+	struct strv q = strv_sub(parameter, 2, parameter.n);
+	if (q.p[0] == '1' || q.p[0] != '0' || (q.n > 1 && q.p[1] != '.'))
+		return WEIGHT_MAX;
+	for (size_t i = 2; i < q.n; i++, unit /= 10) {
+		if (q.p[i] < '0' || q.p[i] > '9')
+			return WEIGHT_MAX;
+		w += unit * (q.p[i] - '0');
+	}
+	return w;
 }
 
 bool call_accepts_gzip(const struct call *call)
 {
 	struct strv list = call->accept_encoding;
-	bool any = false;
+	int gzip = WEIGHT_NONE, plain = WEIGHT_NONE, any = WEIGHT_NONE;
 	while (list.n) {
 		struct strv one = strv_sub(list, 0, strv_find(list, ','));
 		list = strv_sub(list, one.n < list.n ? one.n + 1 : one.n, list.n);
 		size_t n = strv_find(one, ';');
 		struct strv name = trim(strv_sub(one, 0, n));
-		bool refused = n < one.n && is_refused(trim(strv_sub(one, n + 1, one.n)));
+		int w = n < one.n ? weight_of(trim(strv_sub(one, n + 1, one.n))) : WEIGHT_MAX;
 		if (strv_ieq(name, STRV("gzip")) || strv_ieq(name, STRV("x-gzip")))
-			return !refused;
-		if (strv_eq(name, STRV("*")))
-			any = !refused;
+			gzip = w;
+		else if (strv_ieq(name, STRV("identity")))
+			plain = w;
+		else if (strv_eq(name, STRV("*")))
+			any = w;
 	}
-	return any;
+	if (gzip == WEIGHT_NONE)
+		gzip = any;
+	/* Who names gzip alone wants it; one that is named is taken before one that is liked less. */
+	return gzip > 0 && gzip >= plain;
 }
 
 void call_header(struct call *call, const char *name, struct strv value)

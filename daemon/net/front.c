@@ -119,10 +119,10 @@ static void op_serve(void *ctx, struct http_req *r)
 	http_set_user(r, call);
 	if (!arena_strv(&call->arena, http_method(r), &call->method) ||
 	    !arena_strv(&call->arena, http_target(r), &call->target) ||
-	    !copy_header(call, "If-None-Match", &call->if_none_match) ||
+	    !http_header_list(r, "If-None-Match", &call->arena, &call->if_none_match) ||
 	    !copy_header(call, "Idempotency-Key", &call->idempotency_key) ||
 	    !copy_header(call, "X-Iceberg-Access-Delegation", &call->access_delegation) ||
-	    !copy_header(call, "Accept-Encoding", &call->accept_encoding) ||
+	    !http_header_list(r, "Accept-Encoding", &call->arena, &call->accept_encoding) ||
 	    !copy_header(call, "Content-Type", &call->content_type)) {
 		err_set(&err, ST_LIMIT, "", "the request is too large");
 		call_reply_err(call, &err);

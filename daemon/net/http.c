@@ -706,6 +706,41 @@ struct strv http_header(const struct http_req *r, const char *name)
 	return value ? (struct strv){value, n} : STRV("");
 }
 
+struct joined {
+	struct strv name, value;
+	struct arena *arena;
+	bool failed;
+};
+
+static enum MHD_Result on_join(void *cls, enum MHD_ValueKind kind, const char *key, size_t key_n,
+			       const char *value, size_t value_n)
+{
+	struct joined *j = cls;
+	(void)kind;
+	if (!strv_ieq((struct strv){key, key_n}, j->name))
+		return MHD_YES;
+	struct strv v = value ? (struct strv){value, value_n} : STRV("");
+	if (!j->value.p) {
+		j->value = v;
+		return MHD_YES;
+	}
+	char *both = arena_printf(j->arena, "%.*s, %.*s", STRV_ARG(j->value), STRV_ARG(v));
+	j->failed = !both;
+	j->value = strv_of(both ? both : "");
+	return both ? MHD_YES : MHD_NO;
+}
+
+bool http_header_list(const struct http_req *r, const char *name, struct arena *a,
+		      struct strv *ret_v)
+{
+	struct joined j = {.name = strv_of(name), .arena = a};
+	MHD_get_connection_values_n(r->conn, MHD_HEADER_KIND, on_join, &j);
+	if (j.failed || (j.value.p && !arena_strv(a, j.value, &j.value)))
+		return false;
+	*ret_v = j.value;
+	return true;
+}
+
 struct bytes http_body(const struct http_req *r)
 {
 	return buf_bytes(&r->body);

@@ -5,6 +5,7 @@
 
 #include "conf/addr.h"
 #include "daemon/loop.h"
+#include "proto/base/arena.h"
 #include "proto/base/buf.h"
 
 struct http;
@@ -62,6 +63,10 @@ struct strv http_method(const struct http_req *r);
 struct strv http_target(const struct http_req *r);
 /* The first header of this name in any case; p is NULL when absent. */
 struct strv http_header(const struct http_req *r, const char *name);
+/* All values of a header that is a list, joined by commas (RFC 9110, 5.3), in the arena; p is NULL when
+ * absent. false when the arena is full. */
+MUST_CHECK bool http_header_list(const struct http_req *r, const char *name, struct arena *a,
+				 struct strv *ret_v);
 struct bytes http_body(const struct http_req *r);
 /* Moves the body to the caller, who gives it back with http_body_freed (which frees it): it counts
  * against max_bodies until then and may outlive the request. */

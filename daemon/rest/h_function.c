@@ -8,6 +8,7 @@
 struct function_work {
 	struct call *call;
 	struct h_place place;
+	struct h_page page;
 };
 
 static void fail(struct function_work *w, const struct err *err)
@@ -18,14 +19,11 @@ static void fail(struct function_work *w, const struct err *err)
 static void listed(void *ctx, const struct pg_ns_result *res)
 {
 	struct function_work *w = ctx;
-	struct buf b;
-	if (res->err.st != ST_OK) {
+	const struct h_page_names none = {NULL, 0, false};
+	if (res->err.st != ST_OK)
 		fail(w, &res->err);
-		return;
-	}
-	buf_init(&b, 4096);
-	rb_table_list_write(&b, w->place.ns.levels, w->place.ns.n, NULL, 0, false);
-	call_reply_buf(w->call, 200, &b);
+	else
+		h_page_reply(w->call, &w->page, &w->place, rb_table_list_write, &none);
 }
 
 static void looked(void *ctx, const struct pg_ns_result *res)
@@ -41,8 +39,6 @@ static void looked(void *ctx, const struct pg_ns_result *res)
 static void start(struct call *own_call, enum status missing, pg_ns_done done)
 {
 	struct function_work *w = arena_calloc(&own_call->arena, 1, sizeof *w);
-	struct strv after;
-	size_t limit;
 	struct err err;
 	if (!w) {
 		err_set(&err, ST_LIMIT, "", "the request is too large");
@@ -50,7 +46,8 @@ static void start(struct call *own_call, enum status missing, pg_ns_done done)
 		return;
 	}
 	w->call = own_call;
-	if (!h_place(own_call, missing, &w->place) || !h_page(own_call, &after, &limit))
+	if (!h_place(own_call, missing, &w->place) ||
+	    !h_page(own_call, &w->place, STRV("functions"), &w->page))
 		return;
 	if (pg_ns_load(bind_cat(own_call->app), w->place.ns, done, w, &err) != ST_OK)
 		fail(w, &err);

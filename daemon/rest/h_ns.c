@@ -4,13 +4,13 @@
 #include "proto/rest/rb_ns.h"
 #include "store/pg/pg_ns.h"
 
-#define LIST_MAX_BYTES ((size_t)256 << 20)
 #define PROPERTIES_MAX_BYTES ((size_t)64 << 20)
 
 /* One request under way. */
 struct ns_work {
 	struct call *call;
 	struct h_place place;
+	struct h_page page;
 	struct rb_ns_create create;
 	struct rb_ns_update update;
 };
@@ -47,25 +47,20 @@ static void started(struct ns_work *w, enum status st, const struct err *err)
 static void listed(void *ctx, const struct pg_ns_result *res)
 {
 	struct ns_work *w = ctx;
-	struct buf b;
-	if (res->err.st != ST_OK) {
+	struct h_page_names names = {res->names, res->n_names, res->more};
+	if (res->err.st != ST_OK)
 		fail(w, &res->err);
-		return;
-	}
-	buf_init(&b, LIST_MAX_BYTES);
-	rb_ns_list_write(&b, w->place.ns.levels, w->place.ns.n, res->names, res->n_names,
-			 res->more);
-	call_reply_buf(w->call, 200, &b);
+	else
+		h_page_reply(w->call, &w->page, &w->place, rb_ns_list_write, &names);
 }
 
 static void ns_list(struct call *own_call)
 {
 	struct call *call = own_call;
 	struct ns_work *w = work_new(call);
-	struct strv after, *levels;
-	size_t limit;
+	struct strv *levels;
 	struct err err = {0};
-	if (!w || !h_place_root(call, &w->place) || !h_page(call, &after, &limit))
+	if (!w || !h_place_root(call, &w->place))
 		return;
 	const struct route_arg *parent = route_arg(&call->hit, "parent");
 	if (parent && parent->value.raw.n) {
@@ -84,8 +79,11 @@ static void ns_list(struct call *own_call)
 			return;
 		}
 	}
+	if (!h_page(call, &w->place, STRV("namespaces"), &w->page))
+		return;
 	started(w,
-		pg_ns_list(bind_cat(call->app), w->place.ns, after, limit, listed, w, &err),
+		pg_ns_list(bind_cat(call->app), w->place.ns, w->page.after, w->page.limit, listed, w,
+			   &err),
 		&err);
 }
 

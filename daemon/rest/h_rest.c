@@ -11,9 +11,6 @@
 #include "store/obj/fs_path.h"
 #include "store/pg/pg_ns.h"
 
-/* Names in one page when the client leaves the size to us, and at most. */
-#define PAGE_DEFAULT 1000
-#define PAGE_MAX 10000
 /* Bytes of one name in the path of a table: names are for people, the uuid makes it unique. */
 #define SEGMENT_MAX 64
 /* Metadata from which on the answer to a commit is compressed for who accepts it. */
@@ -194,28 +191,6 @@ enum status h_metadata_file(struct call *call, struct strv location, struct strv
 	if (st != ST_OK)
 		err_prefix(err, folder.n ? "write.metadata.path" : "location");
 	return st;
-}
-
-bool h_page(struct call *own_call, struct strv *ret_after, size_t *ret_limit)
-{
-	struct call *call = own_call;
-	const struct route_arg *token = route_arg(&call->hit, "pageToken");
-	const struct route_arg *size = route_arg(&call->hit, "pageSize");
-	int64_t limit = PAGE_DEFAULT;
-	struct err err;
-	enum status st = ST_OK;
-	*ret_after = (struct strv){"", 0};
-	if (size && (!strv_i64(size->value.text, &limit) || limit < 1))
-		st = err_set(&err, ST_BAD_REQUEST, "pageSize", "must be a positive number");
-	else if (token)
-		st = rb_token_parse(token->value.text, &call->arena, ret_after, &err);
-	if (st != ST_OK) {
-		call_reply_err(call, &err);
-		return false;
-	}
-	/* Without a token the client does not know about pages and takes what comes for all. */
-	*ret_limit = token ? (size_t)(limit > PAGE_MAX ? PAGE_MAX : limit) : 0;
-	return true;
 }
 
 bool h_flag(struct call *own_call, const char *key, bool *ret_v)

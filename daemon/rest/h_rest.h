@@ -62,8 +62,26 @@ MUST_CHECK enum status h_metadata_file(struct call *call, struct strv location, 
 void h_list(struct call *own_call, enum pg_tabular_kind kind);
 void h_rename(struct call *own_call, enum pg_tabular_kind kind);
 
-/* Paging of lists: no pageToken asks for everything (limit 0). Answers on a bad value. */
-MUST_CHECK bool h_page(struct call *own_call, struct strv *ret_after, size_t *ret_limit);
+/* The page of a list that a client asks for: no pageToken asks for everything (limit 0). */
+struct h_page {
+	uint64_t list;
+	struct strv after;
+	size_t limit;
+};
+/* what: "tables", …: a token is good for the list that it was made for alone. Answers on a bad value. */
+MUST_CHECK bool h_page(struct call *own_call, const struct h_place *place, struct strv what,
+		       struct h_page *ret_page);
+struct h_page_names {
+	const struct strv *names;
+	size_t n;
+	bool more; /* another page follows */
+};
+/* rb_table_list_write, rb_ns_list_write */
+typedef void (*h_page_write)(struct buf *b, const struct strv *levels, size_t n_levels,
+			     const struct strv *names, size_t n, bool more, uint64_t list);
+/* Answers with the names, which are borrowed; place lives until the answer. */
+void h_page_reply(struct call *own_call, const struct h_page *page, const struct h_place *place,
+		  h_page_write write, const struct h_page_names *what);
 /* A query value that is true or false in any case; absent: false. Answers on a bad value. */
 MUST_CHECK bool h_flag(struct call *own_call, const char *key, bool *ret_v);
 

@@ -4,12 +4,11 @@
 #include "proto/rest/rb_table.h"
 #include "store/pg/pg_tabular.h"
 
-#define LIST_MAX_BYTES ((size_t)256 << 20)
-
 /* One request under way. */
 struct table_work {
 	struct call *call;
 	struct h_place place, to; /* to: of a rename */
+	struct h_page page;
 	struct mcache_wait wait;
 	struct rb_rename rename;
 	struct strv location; /* of the metadata file */
@@ -74,51 +73,59 @@ static void resolve(struct table_work *w, pg_tabular_done done)
 static void listed(void *ctx, const struct pg_tabular_result *res)
 {
 	struct table_work *w = ctx;
-	struct buf b;
-	if (res->err.st != ST_OK) {
+	struct h_page_names names = {res->names, res->n_names, res->more};
+	if (res->err.st != ST_OK)
 		fail(w, &res->err);
-		return;
-	}
-	buf_init(&b, LIST_MAX_BYTES);
-	rb_table_list_write(&b, w->place.ns.levels, w->place.ns.n, res->names, res->n_names,
-			    res->more);
-	call_reply_buf(w->call, 200, &b);
+	else
+		h_page_reply(w->call, &w->page, &w->place, rb_table_list_write, &names);
 }
 
 void h_list(struct call *own_call, enum pg_tabular_kind kind)
 {
 	struct call *call = own_call;
 	struct table_work *w = work_new(call);
-	struct strv after;
-	size_t limit;
+	struct strv what = kind == PG_TABULAR_VIEW ? STRV("views") : STRV("tables");
 	struct err err = {0};
-	if (!w || !h_place(call, ST_NO_SUCH_NAMESPACE, &w->place) || !h_page(call, &after, &limit))
+	if (!w || !h_place(call, ST_NO_SUCH_NAMESPACE, &w->place) ||
+	    !h_page(call, &w->place, what, &w->page))
 		return;
 	started(w,
-		pg_tabular_list(bind_cat(call->app), w->place.ns, kind, after, limit,
-				listed, w, &err),
+		pg_tabular_list(bind_cat(call->app), w->place.ns, kind, w->page.after,
+				w->page.limit, listed, w, &err),
 		&err);
 }
 
 /* ------------------------------------------------------------------ load */
 
-/* Whether one of the tags of If-None-Match (RFC 9110) is ours. */
+static struct strv skip(struct strv s, const char *what)
+{
+	while (s.n && s.p[0] && strchr(what, s.p[0]))
+		s = strv_sub(s, 1, s.n);
+	return s;
+}
+
+/* Whether one of the tags of If-None-Match is ours, compared weakly (RFC 9110, 13.1.2). What stands
+ * in another's quotes is its own, commas and asterisks too; nothing behind what is no tag counts. */
 static bool matches(struct strv header, struct strv etag)
 {
-	while (header.n) {
-		size_t n = strv_find(header, ',');
-		struct strv one = strv_sub(header, 0, n);
-		while (one.n && (one.p[0] == ' ' || one.p[0] == '\t'))
-			one = strv_sub(one, 1, one.n);
-		while (one.n && (one.p[one.n - 1] == ' ' || one.p[one.n - 1] == '\t'))
-			one.n--;
-		if (strv_starts(one, STRV("W/")))
-			one = strv_sub(one, 2, one.n);
-		if (strv_eq(one, etag) || strv_eq(one, STRV("*")))
+	struct strv any = skip(header, " \t");
+	if (any.n && any.p[0] == '*' && skip(strv_sub(any, 1, any.n), " \t").n == 0)
+		return true;
+	for (;;) {
+		header = skip(header, " \t,");
+		if (strv_starts(header, STRV("W/")))
+			header = strv_sub(header, 2, header.n);
+		if (header.n == 0 || header.p[0] != '"')
+			return false;
+		size_t n = strv_find(strv_sub(header, 1, header.n), '"') + 2;
+		if (n > header.n)
+			return false;
+		if (strv_eq(strv_sub(header, 0, n), etag))
 			return true;
-		header = strv_sub(header, n < header.n ? n + 1 : n, header.n);
+		header = skip(strv_sub(header, n, header.n), " \t");
+		if (header.n && header.p[0] != ',')
+			return false;
 	}
-	return false;
 }
 
 static enum mcache_rep rep_of(const struct table_work *w)

@@ -1,5 +1,7 @@
 #include "proto/rest/rb_ident.h"
 
+#include "proto/base/digest.h"
+
 enum status rb_open(struct bytes body, struct jdoc **ret_doc, struct err *err)
 {
 	struct jdoc *doc = NULL;
@@ -192,20 +194,34 @@ void rb_dotted(const struct strv *levels, size_t n, struct strv name, char *out,
 	out[at] = '\0';
 }
 
-#define TOKEN_VERSION '1'
+#define TOKEN_VERSION '2'
+#define LIST_ID_BYTES 8
 
-void rb_token_write(struct buf *b, struct strv last_name)
+/* The same on every daemon. Lengths count, so that no two lists have the same bytes. */
+uint64_t rb_list_id(struct strv what, struct strv warehouse, const struct strv *levels, size_t n)
 {
-	static const char digits[] = "0123456789abcdef";
-	buf_putc(b, TOKEN_VERSION);
-	for (size_t i = 0; i < last_name.n; i++) {
-		uint8_t c = (uint8_t)last_name.p[i];
-		buf_putc(b, (uint8_t)digits[c >> 4]);
-		buf_putc(b, (uint8_t)digits[c & 15]);
+	struct digest_ctx ctx;
+	digest_init(&ctx);
+	for (size_t i = 0; i < n + 2; i++) {
+		struct strv s = i == 0 ? what : i == 1 ? warehouse : levels[i - 2];
+		uint8_t length[8];
+		put_u64be(length, s.n);
+		digest_add(&ctx, (struct bytes){length, sizeof length});
+		digest_add(&ctx, strv_bytes(s));
 	}
+	return get_u64be(digest_fini(&ctx).b);
 }
 
-void rb_next_write(struct jwrite *w, struct strv last_name)
+void rb_token_write(struct buf *b, uint64_t list, struct strv last_name)
+{
+	uint8_t id[LIST_ID_BYTES];
+	put_u64be(id, list);
+	buf_putc(b, TOKEN_VERSION);
+	digest_hex(b, (struct bytes){id, sizeof id});
+	digest_hex(b, strv_bytes(last_name));
+}
+
+void rb_next_write(struct jwrite *w, uint64_t list, struct strv last_name)
 {
 	struct buf token;
 	jwrite_key(w, "next-page-token");
@@ -213,8 +229,8 @@ void rb_next_write(struct jwrite *w, struct strv last_name)
 		jwrite_null(w);
 		return;
 	}
-	buf_init(&token, 2 * RB_NAME_BYTES_MAX + 1);
-	rb_token_write(&token, last_name);
+	buf_init(&token, 2 * (LIST_ID_BYTES + RB_NAME_BYTES_MAX) + 1);
+	rb_token_write(&token, list, last_name);
 	jwrite_str(w, buf_strv(&token));
 	buf_fini(&token);
 }
@@ -226,15 +242,16 @@ static int nibble(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-enum status rb_token_parse(struct strv token, struct arena *a, struct strv *ret_after,
-			   struct err *err)
+enum status rb_token_parse(struct strv token, uint64_t list, struct arena *a,
+			   struct strv *ret_after, struct err *err)
 {
 	if (token.n == 0) {
 		*ret_after = (struct strv){"", 0};
 		return ST_OK;
 	}
 	size_t n = (token.n - 1) / 2;
-	if (token.p[0] != TOKEN_VERSION || token.n % 2 == 0 || n == 0 || n > RB_NAME_BYTES_MAX)
+	if (token.p[0] != TOKEN_VERSION || token.n % 2 == 0 || n <= LIST_ID_BYTES ||
+	    n > LIST_ID_BYTES + RB_NAME_BYTES_MAX)
 		return err_set(err, ST_BAD_REQUEST, "pageToken", "not a token of this server");
 	char *p = arena_alloc(a, n);
 	if (!p)
@@ -246,7 +263,9 @@ enum status rb_token_parse(struct strv token, struct arena *a, struct strv *ret_
 				       "not a token of this server");
 		p[i] = (char)(high << 4 | low);
 	}
-	struct strv name = {p, n};
+	if (get_u64be((const uint8_t *)p) != list)
+		return err_set(err, ST_BAD_REQUEST, "pageToken", "a token of another list");
+	struct strv name = {p + LIST_ID_BYTES, n - LIST_ID_BYTES};
 	if (!rb_name_possible(name))
 		return err_set(err, ST_BAD_REQUEST, "pageToken", "not a token of this server");
 	*ret_after = name;

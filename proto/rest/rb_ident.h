@@ -52,13 +52,16 @@ void rb_levels_write(struct jwrite *w, const struct strv *levels, size_t n);
  * at a character's edge to fit cap - 1 bytes, ended with NUL. */
 void rb_dotted(const struct strv *levels, size_t n, struct strv name, char *out, size_t cap);
 
-/* A token is opaque to clients: a version digit, then the last name of the page before in hex, so
- * that it needs no escape in a query and stays right while names come and go. */
-void rb_token_write(struct buf *b, struct strv last_name);
+/* Stands for one list: what it has ("tables"), the warehouse, the namespace whose members they are. */
+uint64_t rb_list_id(struct strv what, struct strv warehouse, const struct strv *levels, size_t n);
+/* A token is opaque to clients: a version digit, the list that it is for, and the last name of the
+ * page before in hex, so that it needs no escape in a query and stays right while names come and go.
+ */
+void rb_token_write(struct buf *b, uint64_t list, struct strv last_name);
 /* The member "next-page-token" of a list: null when last_name is empty, the last page. */
-void rb_next_write(struct jwrite *w, struct strv last_name);
-/* "" gives the start (n 0). */
-MUST_CHECK enum status rb_token_parse(struct strv token, struct arena *a, struct strv *ret_after,
-				      struct err *err);
+void rb_next_write(struct jwrite *w, uint64_t list, struct strv last_name);
+/* "" gives the start (n 0). BAD_REQUEST for the token of another list. */
+MUST_CHECK enum status rb_token_parse(struct strv token, uint64_t list, struct arena *a,
+				      struct strv *ret_after, struct err *err);
 
 #endif

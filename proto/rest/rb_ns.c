@@ -117,7 +117,7 @@ void rb_ns_properties_write(struct buf *b, const struct strv_pair *v, size_t n)
 }
 
 void rb_ns_list_write(struct buf *b, const struct strv *parent, size_t n_parent,
-		      const struct strv *names, size_t n, bool more)
+		      const struct strv *names, size_t n, bool more, uint64_t list)
 {
 	struct jwrite w;
 	jwrite_init(&w, b);
@@ -132,7 +132,7 @@ void rb_ns_list_write(struct buf *b, const struct strv *parent, size_t n_parent,
 		jwrite_end_array(&w);
 	}
 	jwrite_end_array(&w);
-	rb_next_write(&w, more && n ? names[n - 1] : (struct strv){NULL, 0});
+	rb_next_write(&w, list, more && n ? names[n - 1] : (struct strv){NULL, 0});
 	jwrite_end_object(&w);
 }
 

@@ -34,7 +34,7 @@ void rb_ns_write(struct buf *b, const struct strv *levels, size_t n, struct strv
 void rb_ns_properties_write(struct buf *b, const struct strv_pair *v, size_t n);
 /* Direct children of the parent; more: another page follows the last name. */
 void rb_ns_list_write(struct buf *b, const struct strv *parent, size_t n_parent,
-		      const struct strv *names, size_t n, bool more);
+		      const struct strv *names, size_t n, bool more, uint64_t list);
 /* removed: which of the removals were there. */
 void rb_ns_updated_write(struct buf *b, const struct rb_ns_update *req, const bool *removed);
 

@@ -131,7 +131,7 @@ enum status rb_report_check(struct bytes body, struct err *err)
 }
 
 void rb_table_list_write(struct buf *b, const struct strv *levels, size_t n_levels,
-			 const struct strv *names, size_t n, bool more)
+			 const struct strv *names, size_t n, bool more, uint64_t list)
 {
 	struct jwrite w;
 	jwrite_init(&w, b);
@@ -146,7 +146,7 @@ void rb_table_list_write(struct buf *b, const struct strv *levels, size_t n_leve
 		jwrite_end_object(&w);
 	}
 	jwrite_end_array(&w);
-	rb_next_write(&w, more && n ? names[n - 1] : (struct strv){NULL, 0});
+	rb_next_write(&w, list, more && n ? names[n - 1] : (struct strv){NULL, 0});
 	jwrite_end_object(&w);
 }
 

@@ -46,7 +46,7 @@ MUST_CHECK enum status rb_report_check(struct bytes body, struct err *err);
 
 /* Tables or views; more: another page follows the last name. */
 void rb_table_list_write(struct buf *b, const struct strv *levels, size_t n_levels,
-			 const struct strv *names, size_t n, bool more);
+			 const struct strv *names, size_t n, bool more, uint64_t list);
 /* LoadTableResult, also the answer to a commit. location n 0: a staged table, which has no file. */
 void rb_table_load_write(struct buf *b, struct strv location, const struct metadata *m, bool refs);
 

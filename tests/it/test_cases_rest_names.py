@@ -1,6 +1,7 @@
 """Failures that other catalogs had with names, lists and namespaces, as checks of this one."""
 
 import concurrent.futures
+import itertools
 import threading
 import time
 
@@ -147,20 +148,20 @@ def test_pages_beside_others(daemon, rest, conninfo, kind):
         rest.want(204, "DELETE", base(name) if base else "/v1/namespaces/%s%%1F%s" % (ns.levels[0], name))
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         list(pool.map(make, names))
-    stop = threading.Event()
+    stop, turns = threading.Event(), []
 
     def churn():
-        n = 0
         while not stop.is_set():
-            name = "%sx%d" % ("Tat"[n % 3], n % 50)
+            name = "%sx%d" % ("Tat"[len(turns) % 3], len(turns) % 50)
             make(name)
             drop(name)
-            n += 1
-        return n
+            turns.append(name)
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         turning = pool.submit(churn)
         try:
-            for _ in range(2):
+            for walk in itertools.count():
+                if walk > 1 and len(turns) > 5 or turning.done():
+                    break
                 got, tokens, token = [], [], ""
                 while token is not None:
                     page = rest.want(200, "GET", target + "pageSize=7&pageToken=" + token).json
@@ -171,7 +172,7 @@ def test_pages_beside_others(daemon, rest, conninfo, kind):
                 assert len(set(tokens)) == len(tokens)
         finally:
             stop.set()
-        assert turning.result() > 5
+        turning.result()
 
 
 def test_whole_lists(daemon, rest, conninfo):

@@ -6,6 +6,7 @@ import threading
 import pytest
 
 from support.catalog import Space, set_properties
+from support.siblings import name_of, siblings
 
 CROWD = 60
 
@@ -87,3 +88,91 @@ def test_who_loads_after_a_commit_sees_it(daemon, space):
         for r in readers:
             r.join()
     assert not wrong
+
+
+# ---- tags
+
+def test_tags_in_every_form(daemon, space):
+    """case BC-038: lists, weak forms, an asterisk; what stands in another tag's quotes is not ours."""
+    space.create("tagged")
+    url = space.table("tagged")
+    tag = daemon.rest.get(url).headers["ETag"]
+
+    def status(*lines):
+        """Each line is a header of its own."""
+        link = socket.create_connection(("127.0.0.1", daemon.rest_port), timeout=60)
+        with link:
+            head = "".join("If-None-Match: %s\r\n" % line for line in lines)
+            link.sendall(("GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n%s\r\n" % (url, head)).encode())
+            got = b""
+            while piece := link.recv(1 << 16):
+                got += piece
+        return int(got.split()[1])
+
+    for known in [tag, "W/" + tag, '"x", ' + tag, '"x",W/"y" ,\t' + tag, tag + ', "z"', "*", " * ", ', ,' + tag, '"a,b", ' + tag,
+                  '"", ' + tag]:
+        assert status(known) == 304, known
+    assert status('"x"', tag) == 304 and status('"x"', '"y"') == 200
+    bare = tag.strip('"')
+    for foreign in ['"x"', "", bare, '"x', '"a,*,b"', '"*"', '"x" ' + tag, "w/" + tag, "x, " + tag, '"%s,"' % bare, '"x%s"' % bare,
+                    "*, *", "W/", '"' + tag + '"']:
+        assert status(foreign) == 200, foreign
+
+
+def test_preferences_on_two_lines(daemon, space):
+    space.create("lines")
+    link = socket.create_connection(("127.0.0.1", daemon.rest_port), timeout=60)
+    with link:
+        link.sendall(b"GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAccept-Encoding: br\r\nAccept-Encoding: gzip\r\n\r\n"
+                     % space.table("lines").encode())
+        got = b""
+        while piece := link.recv(1 << 16):
+            got += piece
+    assert b"\r\nContent-Encoding: gzip\r\n" in got and b"\r\nVary: Accept-Encoding\r\n" in got
+
+
+# ---- long lists
+
+MANY = 12000
+
+
+@pytest.fixture(scope="module")
+def many(daemon):
+    siblings(daemon, "many", MANY)
+    return "/v1/namespaces/many/tables"
+
+
+def test_a_long_list_whole_and_in_pages(daemon, many):
+    """case BC-014, BC-015, BC-017: 12,000 tables in one answer, or in pages of at most 10,000."""
+    want = sorted(name_of(i) for i in range(1, MANY + 1))
+    whole = daemon.rest.want(200, "GET", many).json
+    assert [i["name"] for i in whole["identifiers"]] == want and whole["next-page-token"] is None
+    assert all(i["namespace"] == ["many"] for i in whole["identifiers"])
+    sizes, got, token = [], [], ""
+    while token is not None:
+        page = daemon.rest.want(200, "GET", many, pageToken=token, pageSize=10**9).json
+        sizes.append(len(page["identifiers"]))
+        got += [i["name"] for i in page["identifiers"]]
+        token = page["next-page-token"]
+    assert sizes == [10000, 2000] and got == want
+    page = daemon.rest.want(200, "GET", many, pageToken="").json
+    assert len(page["identifiers"]) == 1000
+
+
+def test_a_token_is_good_for_its_list_alone(daemon, many):
+    """It is no place in another list, and nothing else is one."""
+    for parent in (["bound"], ["bound", "in"]):
+        daemon.rest.want(200, "POST", "/v1/namespaces", {"namespace": parent})
+    token = daemon.rest.want(200, "GET", many, pageToken="", pageSize=5).json["next-page-token"]
+    assert daemon.rest.want(200, "GET", many, pageToken=token, pageSize=5).json["identifiers"]
+    ns = "/v1/namespaces/"
+    for other in ["many/views", "bound/tables", "bound%1Fin/tables"]:
+        got = daemon.rest.get(ns + other, pageToken=token)
+        assert got.status == 400 and got.error["type"] == "BadRequestException" and "pageToken" in got.error["message"], other
+    assert daemon.rest.get("/v1/namespaces", pageToken=token).status == 400
+    spaces = daemon.rest.want(200, "GET", "/v1/namespaces", pageToken="", pageSize=1).json["next-page-token"]
+    assert spaces and daemon.rest.get("/v1/namespaces", pageToken=spaces, pageSize=1).status == 200
+    assert daemon.rest.get("/v1/namespaces", parent="bound", pageToken=spaces).status == 400
+    assert daemon.rest.get(many, pageToken=spaces).status == 400
+    for bad in [token[:-1], token + "0", token.upper() if token.upper() != token else "x", "1" + token[1:], "2", "null"]:
+        assert daemon.rest.get(many, pageToken=bad).status == 400, bad

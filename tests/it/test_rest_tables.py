@@ -213,6 +213,8 @@ def test_entity_tags(rest, ns):
 
 @pytest.mark.parametrize("accept,packed", [
     ("gzip", True), ("deflate, GZIP;q=0.5", True), ("*", True), ("x-gzip, br", True), ("gzip;q=0, *", False), ("gzip; q=0.000", False),
+    ("gzip;q=0.5, identity", False), ("identity;q=0.5, gzip;q=0.8", True), ("identity;q=0.5, gzip;q=0.5", True),
+    ("identity;q=0, *", True), ("*;q=0.1, identity", False), ("*;q=0", False), ("gzip;q=1.000", True), ("gzip;Q=0.001", True),
     ("identity", False), ("br, *;q=0", False), ("", False)])
 def test_packed_answers(daemon, rest, ns, accept, packed):
     """gzip for who accepts it, with a tag of its own; either tag of a version is known, none of another."""

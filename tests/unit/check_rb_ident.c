@@ -125,22 +125,47 @@ END_TEST
 
 START_TEST(tokens)
 {
-	static const char *const bad[] = {"1",   "0616263", "161626", "16162XX",
-					  "1ff", "100",     "abc",    "16162636"};
+#define LIST UINT64_C(0x0123456789abcdef)
+#define HEAD "20123456789abcdef"
+	static const char *const bad[] = {"2", "1616263", "abc", HEAD, HEAD "6", HEAD "61626",
+					  HEAD "6162XX", HEAD "ff", HEAD "00",
+					  "00123456789abcdef6162", "20123456789abcdee6162",
+					  "20123456789ABCDEF6162"};
 	const struct strv name = STRV("a/\xc3\xa4 ");
 	struct strv after;
 	struct buf b;
 	buf_init(&b, 1024);
-	rb_token_write(&b, name);
-	UNIT_OK(rb_token_parse(buf_strv(&b), &arena, &after, &err), &err);
+	rb_token_write(&b, LIST, name);
+	UNIT_OK(rb_token_parse(buf_strv(&b), LIST, &arena, &after, &err), &err);
 	ck_assert(strv_eq(after, name));
 	for (size_t i = 0; i < b.n; i++) /* nothing that a query would have to escape */
 		ck_assert_ptr_nonnull(strchr("0123456789abcdef", b.p[i]));
 	buf_fini(&b);
-	UNIT_OK(rb_token_parse(STRV(""), &arena, &after, &err), &err);
+	UNIT_OK(rb_token_parse(STRV(""), LIST, &arena, &after, &err), &err);
 	ck_assert_uint_eq(after.n, 0);
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
-		UNIT_STATUS(rb_token_parse(strv_of(bad[i]), &arena, &after, &err), ST_BAD_REQUEST);
+		UNIT_STATUS(rb_token_parse(strv_of(bad[i]), LIST, &arena, &after, &err),
+			    ST_BAD_REQUEST);
+}
+END_TEST
+
+START_TEST(lists)
+{
+	/* Each is another list than all others. */
+	const struct strv a_bc[] = {STRV("a"), STRV("bc")}, ab_c[] = {STRV("ab"), STRV("c")};
+	const uint64_t ids[] = {
+		rb_list_id(STRV("tables"), STRV("w"), a_bc, 2),
+		rb_list_id(STRV("views"), STRV("w"), a_bc, 2),
+		rb_list_id(STRV("tables"), STRV("v"), a_bc, 2),
+		rb_list_id(STRV("tables"), STRV("w"), ab_c, 2),
+		rb_list_id(STRV("tables"), STRV("w"), a_bc, 1),
+		rb_list_id(STRV("tables"), STRV("w"), a_bc, 0),
+		rb_list_id(STRV("tablesw"), STRV(""), a_bc, 0),
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(ids); i++)
+		for (size_t k = 0; k < i; k++)
+			ck_assert_uint_ne(ids[i], ids[k]);
+	ck_assert_uint_eq(ids[0], rb_list_id(STRV("tables"), STRV("w"), a_bc, 2));
 }
 END_TEST
 
@@ -173,6 +198,7 @@ static Suite *suite(void)
 	tcase_add_test(t, names);
 	tcase_add_test(t, dotted);
 	tcase_add_test(t, tokens);
+	tcase_add_test(t, lists);
 	tcase_add_test(t, config);
 	suite_add_tcase(s, t);
 	return s;

@@ -126,14 +126,14 @@ START_TEST(list)
 {
 	const struct strv parent[] = {STRV("accounting")};
 	const struct strv names[] = {STRV("credits"), STRV("tax")};
-	rb_ns_list_write(&out, parent, 1, names, 2, false);
+	rb_ns_list_write(&out, parent, 1, names, 2, false, 1);
 	wrote("{\"namespaces\":[[\"accounting\",\"credits\"],[\"accounting\",\"tax\"]],"
 	      "\"next-page-token\":null}");
 	buf_clear(&out);
-	rb_ns_list_write(&out, NULL, 0, names, 2, true);
-	wrote("{\"namespaces\":[[\"credits\"],[\"tax\"]],\"next-page-token\":\"1746178\"}");
+	rb_ns_list_write(&out, NULL, 0, names, 2, true, 0xabc);
+	wrote("{\"namespaces\":[[\"credits\"],[\"tax\"]],\"next-page-token\":\"20000000000000abc746178\"}");
 	buf_clear(&out);
-	rb_ns_list_write(&out, NULL, 0, NULL, 0, false);
+	rb_ns_list_write(&out, NULL, 0, NULL, 0, false, 1);
 	wrote("{\"namespaces\":[],\"next-page-token\":null}");
 }
 END_TEST

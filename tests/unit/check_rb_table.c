@@ -158,7 +158,7 @@ START_TEST(list)
 {
 	const struct strv levels[] = {STRV("accounting"), STRV("tax")};
 	const struct strv names[] = {STRV("owed"), STRV("paid")};
-	rb_table_list_write(&out, levels, 2, names, 2, false);
+	rb_table_list_write(&out, levels, 2, names, 2, false, 1);
 	ck_assert(strv_eq(buf_strv(&out),
 			  STRV("{\"identifiers\":[{\"namespace\":[\"accounting\",\"tax\"],\"name\":"
 			       "\"owed\"},{\"namespace\":[\"accounting\",\"tax\"],\"name\":"
