@@ -334,7 +334,8 @@ enum status conf_check_address(const struct conf *c, const struct sockaddr_stora
 			       const char *key, struct err *err)
 {
 	char text[ADDR_TEXT_MAX];
-	if (addr_is_loopback(sa) || c->auth_allow_anonymous)
+	if (addr_is_loopback(sa) || c->auth_allow_anonymous ||
+	    (c->auth_clients_file.n && strcmp(key, "rest.listen") == 0))
 		return ST_OK;
 	addr_text(sa, text);
 	return err_set(err, ST_ILLEGAL_ARGUMENT, key,

@@ -56,6 +56,7 @@ struct app {
 	struct notify *notify;
 	struct front *rest_front, *admin_front;
 	struct route_table *routes; /* handlers, set at start by their steps */
+	struct auth *auth;	    /* clients of the REST port; NULL: none are configured */
 	void *store;                /* rows and objects */
 	void *core;                 /* commit core and its driver */
 	void *rpc;                  /* worker sessions */

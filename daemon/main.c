@@ -11,6 +11,7 @@
 #include "daemon/bind/tcheck.h"
 #include "daemon/admin/ad_health.h"
 #include "daemon/app.h"
+#include "daemon/net/auth.h"
 #include "daemon/net/front.h"
 #include "daemon/notify.h"
 #include "daemon/rest/h_rest.h"
@@ -25,6 +26,7 @@ extern char **environ;
 static const struct app_step *const steps[] = {
 	&notify_step,
 	&front_routes_step,
+	&auth_step,
 	&ad_health_step,
 	&front_admin_step,
 	&bind_store_step,

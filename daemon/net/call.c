@@ -330,6 +330,10 @@ static struct bytes error_reply(struct call *call, const struct err *err)
 		call->headers[call->n_headers].name = "Retry-After";
 		call->headers[call->n_headers++].value = RETRY_AFTER;
 	}
+	if (err->st == ST_NOT_AUTHORIZED) {
+		call->headers[call->n_headers].name = "WWW-Authenticate";
+		call->headers[call->n_headers++].value = "Bearer realm=\"frazil\"";
+	}
 	if (err->st == ST_METHOD_NOT_ALLOWED) {
 		call->headers[call->n_headers].name = "Allow";
 		call->headers[call->n_headers++].value = call->hit.allow;

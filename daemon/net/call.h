@@ -21,6 +21,9 @@ typedef void (*route_fn)(struct call *own_call);
 /* Handlers by route; unset ones answer NOT_ACCEPTABLE. */
 struct route_table {
 	route_fn fn[ROUTE__COUNT];
+	/* Asked before each call of the REST port: sets the principal, or answers the call and returns
+	 * false. NULL: everybody may come. */
+	bool (*admit)(struct call *call);
 };
 void route_set(struct route_table *t, enum route route, route_fn fn);
 
@@ -35,7 +38,8 @@ struct call {
 	struct route_hit hit; /* route, prefix, params, args */
 	struct bytes body;
 	/* Absent: p NULL. */
-	struct strv if_none_match, idempotency_key, access_delegation, content_type, accept_encoding;
+	struct strv if_none_match, idempotency_key, access_delegation, content_type, accept_encoding,
+		authorization;
 	struct strv principal;
 	int64_t started_mono_us, deadline_mono_us;
 	void *user; /* the handler's */

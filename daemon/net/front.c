@@ -123,6 +123,7 @@ static void op_serve(void *ctx, struct http_req *r)
 	    !copy_header(call, "Idempotency-Key", &call->idempotency_key) ||
 	    !copy_header(call, "X-Iceberg-Access-Delegation", &call->access_delegation) ||
 	    !http_header_list(r, "Accept-Encoding", &call->arena, &call->accept_encoding) ||
+	    !copy_header(call, "Authorization", &call->authorization) ||
 	    !copy_header(call, "Content-Type", &call->content_type)) {
 		err_set(&err, ST_LIMIT, "", "the request is too large");
 		call_reply_err(call, &err);
@@ -133,7 +134,10 @@ static void op_serve(void *ctx, struct http_req *r)
 		call_reply_err(call, &err);
 		return;
 	}
-	route_fn fn = f->app->routes->fn[call->hit.route];
+	const struct route_table *t = f->app->routes;
+	if (f->surface == ROUTE_REST && t->admit && !t->admit(call))
+		return;
+	route_fn fn = t->fn[call->hit.route];
 	if (!fn) {
 		err_set(&err, ST_NOT_ACCEPTABLE, "", "%s is not offered by this server",
 			route_name(call->hit.route));

@@ -12,6 +12,7 @@ static const enum route offered[] = {
 	ROUTE_table_unregister,
 	ROUTE_view_list,      ROUTE_view_create,    ROUTE_view_register, ROUTE_view_load,
 	ROUTE_view_exists,    ROUTE_view_replace,   ROUTE_view_drop,   ROUTE_view_rename,
+	ROUTE_oauth_token,
 	ROUTE_function_list,  ROUTE_function_load,
 };
 

@@ -344,6 +344,7 @@ static void take_routes(struct rest *r)
 	h_commit_routes(t);
 	h_view_routes(t);
 	h_function_routes(t);
+	h_oauth_routes(r->app, t);
 }
 
 static void fini(struct rest *r)

@@ -20,6 +20,8 @@ void h_create_routes(struct route_table *t);
 void h_commit_routes(struct route_table *t);
 void h_view_routes(struct route_table *t);
 void h_function_routes(struct route_table *t);
+/* The token endpoint, and the door for all others; nothing unless clients are configured. */
+void h_oauth_routes(struct app *app, struct route_table *t);
 
 struct mcache *h_cache(const struct app *app);
 

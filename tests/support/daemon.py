@@ -120,7 +120,8 @@ class Daemon:
                 self.process = None
                 raise AssertionError("frazild ended with %d at start:\n%s" % (code, self.log()[-4000:]))
             try:
-                if Rest(self.uri, timeout=5).get("/v1/config").status == 200:
+                # 401: it serves those who have a token.
+                if Rest(self.uri, timeout=5).get("/v1/config").status in (200, 401):
                     return
             except OSError:
                 pass
