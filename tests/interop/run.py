@@ -271,7 +271,7 @@ def main():
     p = argparse.ArgumentParser()
     p.add_argument("--uri")
     p.add_argument("--rpc")
-    p.add_argument("--parts", default="catalog,frazil,matrix,messages,between,clock,types,mixed,clients,kit,contract")
+    p.add_argument("--parts", default="catalog,frazil,matrix,messages,between,clock,types,mixed,clients,moving,kit,contract")
     p.add_argument("--engines", default=",".join(ENGINES))
     p.add_argument("--no-audit", action="store_true")
     p.add_argument("--full", action="store_true", help="also the readers of full_suite.py")
@@ -299,6 +299,9 @@ def main():
             status = run(suite, a.parts.split(","), daemon.rpc)
         finally:
             daemon.close()
+        if "moving" in a.parts.split(","):
+            import moving_suite
+            status |= moving_suite.run(postgres, folder) != 0
         if "kit" in a.parts.split(","):
             import kit_suite
             status |= kit_suite.run(postgres, folder, a.full) != 0

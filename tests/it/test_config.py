@@ -1,5 +1,6 @@
 """Options and configuration of frazild, as a user meets them."""
 import os
+import re
 import socket
 import subprocess
 from pathlib import Path
@@ -96,3 +97,60 @@ def test_port_in_use_exits_1(tmp_path, conninfo, key):
         done = run(*[a for k, v in settings.items() for a in ("--set", "%s=%s" % (k, v))])
     assert done.returncode == 1, done.stderr
     assert "ddress already in use" in done.stderr and "ev=assert" not in done.stderr
+
+
+def every_key():
+    """(key, kind, default, min, max) of conf.tbl, read as text: the rows, not what the daemon makes of them."""
+    rows = re.findall(r'^CONF\(\w+, (\w+), "([a-z0-9.-]+)", "([^"]*)", (\d+), (\d+), (?:HOT|COLD),',
+                      (ROOT / "conf/conf.tbl").read_text(encoding="utf-8"), re.M)
+    assert len(rows) == len(re.findall(r"^CONF\(", (ROOT / "conf/conf.tbl").read_text(encoding="utf-8"), re.M)) > 30
+    return [(key, kind, default, int(low), int(high)) for kind, key, default, low, high in rows]
+
+
+def another(key, kind, default, low, high):
+    """A good value that is not the default, and one that is wrong (None: every text is good)."""
+    if kind == "INT":
+        return str(low if str(low) != default else low + 1), str(high + 1)
+    if kind == "BOOL":
+        return {"no": "yes", "yes": "no"}[default], "perhaps"
+    if kind == "LEVEL":
+        return "debug", "loud"
+    if kind == "VERIFY":
+        return "reject", "sometimes"
+    texts = {"rest.listen": "127.0.0.1:1", "rpc.listen": "127.0.0.1:2", "admin.listen": "127.0.0.1:3", "rpc.socket": "/tmp/s",
+             "pg.conninfo": "dbname=other", "warehouse.name": "other", "warehouse.location": "file:///o",
+             "warehouse.extra": "more=file:///m", "fs.roots": "file:///r"}
+    value = texts.get(key)
+    if value is None:  # a key that this test has not met: any text that its form may take
+        value = {"file": "/tmp/f", "listen": "127.0.0.1:4", "url": "http://127.0.0.1:4/x", "uri": "http://127.0.0.1:4/x"}.get(
+            re.split(r"[.-]", key)[-1], "other")
+    return value, None
+
+
+def variable(key):
+    return "FRAZIL_" + re.sub(r"[.-]", "_", key).upper()
+
+
+def test_every_key_by_environment():
+    """Containers configure by environment alone: each key of the table, its value and where it came from."""
+    keys = every_key()
+    assert len({variable(row[0]) for row in keys}) == len(keys), "two keys of one variable"
+    values = {row[0]: another(*row)[0] for row in keys}
+    done = run("--print-config", env={variable(k): v for k, v in values.items()})
+    assert done.returncode == 0, done.stderr
+    got, section = {}, None
+    lines = done.stdout.splitlines()
+    for above, line in zip([""] + lines, lines):
+        if line.startswith("["):
+            section = line[1:-1]
+        elif " = " in line and not line.startswith("#"):
+            key, _, value = line.partition(" = ")
+            got[section + "." + key] = (value, above)
+    assert got == {k: (v, "# environment " + variable(k)) for k, v in values.items()}
+
+
+@pytest.mark.parametrize("row", [r for r in every_key() if another(*r)[1] is not None], ids=lambda r: r[0])
+def test_wrong_value_by_environment(row):
+    """The variable is named, for nobody sees a line of a file."""
+    done = run("--check-config", env={variable(row[0]): another(*row)[1]})
+    assert done.returncode == 2 and variable(row[0]) in done.stderr, done.stderr

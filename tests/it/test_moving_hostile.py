@@ -11,8 +11,9 @@ import urllib.parse
 
 import pytest
 
+from support.ctl import command, ctl, environment, move, verdicts
 from support.fakecatalog import Answer, FakeCatalog, refusal
-from test_moving import command, ctl, environment, load, move, verdicts
+from test_moving import load
 
 
 @pytest.fixture(scope="module")
