@@ -28,6 +28,7 @@ static const enum metric statements[SQL_KIND_COUNT] = {
 	[SQL_CLEAN_DONE] = METRIC_sql_clean_done,
 	[SQL_HORIZON] = METRIC_sql_horizon,
 	[SQL_HALT] = METRIC_sql_halt,
+	[SQL_TABLES_COMMIT] = METRIC_sql_tables_commit,
 };
 
 static void collect(void *ctx)

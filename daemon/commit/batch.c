@@ -66,6 +66,8 @@ void batch_back(struct core *c, struct batch *b)
 		b->rest = NULL;
 		rest_back(c, t, r);
 	}
+	if (b->part)
+		multi_back(c, b);
 	batch_drop(c, b);
 	t->first_us = c->now_us;
 	table_pause(c, t);
@@ -92,7 +94,7 @@ void batch_failed(struct core *c, struct batch *b, const struct err *err)
 	err = &told;
 	core_log(c, 4, "batch.failed", t, NULL, err);
 	if (err->st == ST_LIMIT) {
-		if (b->rest)
+		if (b->ask)
 			rest_failed(c, b, err);
 		else
 			too_big(c, b, err);
@@ -185,7 +187,7 @@ static void plan(struct core *c, struct gather *g)
 {
 	struct batch *b = CONTAINER_OF(g, struct batch, gather);
 	struct err err = {0};
-	if (b->rest) {
+	if (b->ask) {
 		rest_plan(c, b);
 		return;
 	}
@@ -225,8 +227,15 @@ void batch_start(struct core *c, struct table *t)
 	struct entry *first = LIST_ITEM(t->queue.next, struct entry, node);
 	if (first->kind == ENTRY_REST) {
 		b->rest = first->req;
+		b->ask = &b->rest->in.u.commit_table;
 		table_dequeue(t, first);
 		b->rest->batch = b;
+	} else if (first->kind == ENTRY_PART) {
+		b->part = first->part;
+		b->state = BATCH_RESERVED;
+		table_dequeue(t, first);
+		multi_reserved(c, b);
+		return;
 	} else {
 		/* All that wait, up to the next REST commit, which keeps its turn. */
 		size_t cap = t->batch_limit < t->n_queue ? t->batch_limit : t->n_queue;
@@ -253,17 +262,18 @@ static void encoded(struct core *c, void *ctx, const struct event *ev)
 {
 	struct batch *b = ctx;
 	(void)ev;
+	b->holds--;
+	if (multi_over(c, b))
+		return;
 	if (b->out->err.st != ST_OK) {
 		struct err err = b->out->err;
-		b->holds--;
-		if (b->rest)
+		if (b->ask)
 			rest_failed(c, b, &err);
 		else
 			batch_failed(c, b, &err);
 		return;
 	}
 	/* Of this plan only a prefix may have been taken; the outcomes follow it. */
-	b->holds--;
 	publish_prepare(c, b);
 }
 
@@ -323,7 +333,7 @@ void batch_published(struct core *c, struct batch *b)
 		cache_put_vec(c->cache, out->vecs[i].path, out->vecs[i].offset, out->vecs[i].vec);
 	table_set_head(c, t, out->metadata, b->publish.row.metadata_location,
 		       b->publish.row.base_version + 1, b->no);
-	if (b->rest) {
+	if (b->ask) {
 		c->counters.rest_commits++;
 		rest_published(c, b);
 	} else {

@@ -323,6 +323,7 @@ static void stand_by(struct core *c)
 {
 	LIST_FOR (n, tmp, &c->table_list) {
 		struct table *t = LIST_ITEM(n, struct table, node);
+		multi_interrupt(c, t, ST_FENCED, "this daemon is a standby now");
 		if (!t->batch && !t->taking)
 			table_drop(c, t, ST_FENCED, "this daemon is a standby now");
 	}

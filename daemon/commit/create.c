@@ -11,7 +11,8 @@
 #define DOCUMENT_MAX METADATA_MAX_BYTES
 
 struct creation {
-	struct request *r; /* held */
+	struct request *r; /* held; NULL: a part of several */
+	struct part *part;
 	struct arena arena;
 	struct metadata *metadata;
 	struct strv path;
@@ -23,6 +24,8 @@ struct creation {
 	bool registered;
 	bool ledgered;
 	bool lost; /* an answer was lost: it may have been created */
+	bool busy; /* an effect of its object is under way */
+	bool unwanted; /* let go of when that has ended */
 	int64_t since_us;
 	struct timer timer;
 };
@@ -32,8 +35,11 @@ int64_t create_oldest_us(const struct core *c)
 	int64_t oldest = INT64_MAX;
 	LIST_FOR (n, tmp, &c->requests) {
 		const struct creation *k = LIST_ITEM(n, struct request, node)->creation;
+		const struct multi *m = LIST_ITEM(n, struct request, node)->multi;
 		if (k && k->since_us < oldest)
 			oldest = k->since_us;
+		if (m && multi_oldest_us(m) < oldest)
+			oldest = multi_oldest_us(m);
 	}
 	return oldest;
 }
@@ -51,12 +57,21 @@ static void creation_over(struct creation *k)
 	struct request *r = k->r;
 	core_timer_stop(&k->timer);
 	core_unkeep(k);
+	if (!r)
+		return;
 	r->creation = NULL;
 	request_let(r);
 }
 
 static void creation_fail(struct core *c, struct creation *k, enum status st, const char *msg)
 {
+	if (k->part) {
+		/* Its owner lets go of it. */
+		struct err err = {0};
+		err_set(&err, st, "", "%s", msg);
+		multi_fail(c, k->part, &err);
+		return;
+	}
 	request_status(c, k->r, st, "", msg);
 	if (k->ledgered)
 		publish_unledger(c, k->create.table, k->id, -1);
@@ -81,6 +96,49 @@ static bool dotted(struct arena *a, const struct creation *k, bool with_name, st
 	return ok;
 }
 
+void create_verdict(struct creation *k, enum sql_create_verdict v, struct err *err)
+{
+	struct strv ns = {"", 0}, full = {"", 0};
+	if (!dotted(&k->arena, k, false, &ns) || !dotted(&k->arena, k, true, &full))
+		ns = full = STRV("(long name)");
+	switch (v) {
+	case SQL_CREATED:
+	case SQL_CREATE_EXISTS:
+		break;
+	case SQL_CREATE_NAME_TABLE:
+		err_set(err, ST_ALREADY_EXISTS, "", "Table already exists: %.*s", STRV_ARG(full));
+		return;
+	case SQL_CREATE_NAME_VIEW:
+		err_set(err, ST_ALREADY_EXISTS, "", "View with same name already exists: %.*s",
+			STRV_ARG(full));
+		return;
+	case SQL_CREATE_NO_NAMESPACE:
+		err_set(err, ST_NO_SUCH_NAMESPACE, "", "Namespace does not exist: %.*s",
+			STRV_ARG(ns));
+		return;
+	case SQL_CREATE_UUID_LIVE:
+		err_set(err, ST_ALREADY_EXISTS, "",
+			"a table with this uuid is live under another name");
+		return;
+	case SQL_CREATE_LOCATION_LIVE:
+		err_set(err, ST_ALREADY_EXISTS, "",
+			"a table with this metadata location is live under another name");
+		return;
+	}
+	ASSERT_NEVER("unknown verdict");
+}
+
+/* The table is there. */
+static void in_use(struct core *c, struct creation *k)
+{
+	struct table *t = table_find(c, k->create.table);
+	/* An older incarnation of this id is history. One that is publishing finds out by its
+	 * guard. */
+	if (t && !t->batch && !t->taking)
+		table_drop(c, t, ST_TABLE_GONE, "the table was replaced");
+	table_note(c, k->create.table, k->path, k->metadata);
+}
+
 static void create_send(struct core *c, struct creation *k);
 
 static void create_again(struct core *c, struct timer *timer)
@@ -92,8 +150,6 @@ static void created(struct core *c, void *ctx, const struct event *ev)
 {
 	struct creation *k = ctx;
 	const struct sql_result *q = ev->u.done.sql;
-	struct strv ns = {"", 0}, full = {"", 0};
-	char msg[160];
 	k->lost |= q->lost;
 	if (core_sql_clean_failure(q) && !q->lost && !k->lost) {
 		/* Nothing happened, for certain. */
@@ -109,44 +165,15 @@ static void created(struct core *c, void *ctx, const struct event *ev)
 			core_timer(c, &k->timer, c->now_us + c->conf.retry_us, create_again);
 		return;
 	}
-	if (!dotted(&k->arena, k, false, &ns) || !dotted(&k->arena, k, true, &full))
-		ns = full = STRV("(long name)");
-	switch (q->created) {
-	case SQL_CREATED:
-	case SQL_CREATE_EXISTS: {
-		struct table *t = table_find(c, k->create.table);
-		/* An older incarnation of this id is history. One that is publishing finds out by
-		 * its guard. */
-		if (t && !t->batch && !t->taking)
-			table_drop(c, t, ST_TABLE_GONE, "the table was replaced");
-		table_note(c, k->create.table, k->path, k->metadata);
-		request_committed(c, k->r, k->path, k->metadata);
-		creation_over(k);
+	if (q->created != SQL_CREATED && q->created != SQL_CREATE_EXISTS) {
+		struct err err = {0};
+		create_verdict(k, q->created, &err);
+		creation_fail(c, k, err.st, err.msg);
 		return;
 	}
-	case SQL_CREATE_NAME_TABLE:
-		snprintf(msg, sizeof msg, "Table already exists: %.*s", STRV_ARG(full));
-		creation_fail(c, k, ST_ALREADY_EXISTS, msg);
-		return;
-	case SQL_CREATE_NAME_VIEW:
-		snprintf(msg, sizeof msg, "View with same name already exists: %.*s",
-			 STRV_ARG(full));
-		creation_fail(c, k, ST_ALREADY_EXISTS, msg);
-		return;
-	case SQL_CREATE_NO_NAMESPACE:
-		snprintf(msg, sizeof msg, "Namespace does not exist: %.*s", STRV_ARG(ns));
-		creation_fail(c, k, ST_NO_SUCH_NAMESPACE, msg);
-		return;
-	case SQL_CREATE_UUID_LIVE:
-		creation_fail(c, k, ST_ALREADY_EXISTS,
-			      "a table with this uuid is live under another name");
-		return;
-	case SQL_CREATE_LOCATION_LIVE:
-		creation_fail(c, k, ST_ALREADY_EXISTS,
-			      "a table with this metadata location is live under another name");
-		return;
-	}
-	ASSERT_NEVER("unknown verdict");
+	in_use(c, k);
+	request_committed(c, k->r, k->path, k->metadata);
+	creation_over(k);
 }
 
 static void create_send(struct core *c, struct creation *k)
@@ -161,6 +188,11 @@ static void create_put(struct core *c, void *ctx, const struct event *ev)
 {
 	struct creation *k = ctx;
 	const struct err *err = ev->u.done.err;
+	k->busy = false;
+	if (k->unwanted) {
+		create_forget(c, k);
+		return;
+	}
 	if (err->st != ST_OK) {
 		/* The location may lie outside every root: that is the client's fault. */
 		creation_fail(c, k,
@@ -169,7 +201,9 @@ static void create_put(struct core *c, void *ctx, const struct event *ev)
 			      err->msg);
 		return;
 	}
-	if (k->r->answered)
+	if (k->part)
+		multi_create_ready(c, k->part);
+	else if (k->r->answered)
 		creation_fail(c, k, ST_OVERLOADED, "");
 	else
 		create_send(c, k);
@@ -180,10 +214,16 @@ static void create_ledgered(struct core *c, void *ctx, const struct event *ev)
 	struct creation *k = ctx;
 	const struct sql_result *q = ev->u.done.sql;
 	k->ledgered = q->lost || !core_sql_clean_failure(q);
+	k->busy = false;
+	if (k->unwanted) {
+		create_forget(c, k);
+		return;
+	}
 	if (q->lost || core_sql_clean_failure(q) || q->verdict != SQL_APPLIED) {
 		creation_fail(c, k, ST_OVERLOADED, "PostgreSQL cannot be reached");
 		return;
 	}
+	k->busy = true;
 	struct effect *e = core_emit(c, FX_PUT, create_put, k);
 	e->u.put.path = k->path;
 	e->u.put.data = k->out->objects[0].data;
@@ -193,12 +233,17 @@ static void create_encoded(struct core *c, void *ctx, const struct event *ev)
 {
 	struct creation *k = ctx;
 	(void)ev;
+	k->busy = false;
+	if (k->unwanted) {
+		create_forget(c, k);
+		return;
+	}
 	if (k->out->err.st != ST_OK) {
 		creation_fail(c, k, k->out->err.st == ST_LIMIT ? ST_TOO_LARGE : k->out->err.st,
 			      k->out->err.msg);
 		return;
 	}
-	if (k->r->answered) {
+	if (k->r && k->r->answered) {
 		creation_fail(c, k, ST_OVERLOADED, "");
 		return;
 	}
@@ -208,33 +253,30 @@ static void create_encoded(struct core *c, void *ctx, const struct event *ev)
 					.holder = c->conf.daemon,
 					.paths = &k->path,
 					.n_paths = 1};
+	k->busy = true;
 	struct effect *e = core_emit(c, FX_SQL, create_ledgered, k);
 	e->u.sql.kind = SQL_LEDGER;
 	e->u.sql.u.ledger = k->ledger;
 }
 
-void create_table(struct core *c, struct request *r)
+static void begin(struct core *c, struct creation *k, const struct ask_create *in)
 {
-	struct metadata *m = r->in.u.create.metadata;
-	struct creation *k = core_keep(c, sizeof *k, creation_fini);
-	k->r = r;
+	struct metadata *m = in->metadata;
 	k->since_us = c->now_us;
-	request_hold(r);
-	r->creation = k;
-	k->registered = r->in.u.create.registered;
+	k->registered = in->registered;
 	arena_init(&k->arena, (size_t)1 << 20);
 	k->metadata = metadata_ref(m);
 	k->id.u = core_uuid7(c);
 	struct uuid table;
 	struct strv *levels =
-		arena_calloc(&k->arena, r->in.u.create.n_levels ? r->in.u.create.n_levels : 1,
+		arena_calloc(&k->arena, in->n_levels ? in->n_levels : 1,
 			     sizeof *levels);
-	bool ok = levels && arena_strv(&k->arena, r->in.u.create.location, &k->path) &&
-		  arena_strv(&k->arena, r->in.u.create.name, &k->create.name) &&
-		  arena_strv(&k->arena, r->in.u.create.warehouse, &k->create.warehouse) &&
+	bool ok = levels && arena_strv(&k->arena, in->location, &k->path) &&
+		  arena_strv(&k->arena, in->name, &k->create.name) &&
+		  arena_strv(&k->arena, in->warehouse, &k->create.warehouse) &&
 		  arena_strv(&k->arena, metadata_location(m), &k->create.location);
-	for (size_t i = 0; ok && i < r->in.u.create.n_levels; i++)
-		ok = arena_strv(&k->arena, r->in.u.create.levels[i], &levels[i]);
+	for (size_t i = 0; ok && i < in->n_levels; i++)
+		ok = arena_strv(&k->arena, in->levels[i], &levels[i]);
 	struct strv *paths = arena_calloc(&k->arena, 1, sizeof *paths);
 	if (!ok || !paths) {
 		creation_fail(c, k, ST_TOO_LARGE, "the names are too long");
@@ -246,9 +288,9 @@ void create_table(struct core *c, struct request *r)
 	}
 	paths[0] = k->path;
 	k->create.levels = levels;
-	k->create.n_levels = r->in.u.create.n_levels;
+	k->create.n_levels = in->n_levels;
 	k->create.table = (struct table_id){table};
-	k->create.overwrite = r->in.u.create.overwrite;
+	k->create.overwrite = in->overwrite;
 	k->create.holder = c->conf.daemon;
 	k->create.row = (struct batch_row){.table = k->create.table,
 					   .batch_no = 1,
@@ -266,9 +308,61 @@ void create_table(struct core *c, struct request *r)
 	k->in = (struct encode_in){
 		.metadata = k->metadata, .metadata_path = k->path, .max_bytes = DOCUMENT_MAX};
 	k->out = encode_out_new(DOCUMENT_MAX);
+	k->busy = true;
 	struct effect *e = core_emit(c, FX_ENCODE, create_encoded, k);
 	e->u.encode.in = &k->in;
 	e->u.encode.out = k->out;
+}
+
+void create_table(struct core *c, struct request *r)
+{
+	struct creation *k = core_keep(c, sizeof *k, creation_fini);
+	k->r = r;
+	request_hold(r);
+	r->creation = k;
+	begin(c, k, &r->in.u.create);
+}
+
+/* ------------------------------------------------------------------ one of several */
+
+struct creation *create_part(struct core *c, struct part *p, const struct ask_create *in)
+{
+	struct creation *k = core_keep(c, sizeof *k, creation_fini);
+	k->part = p;
+	begin(c, k, in);
+	return k;
+}
+
+const struct sql_table_create *create_row(const struct creation *k)
+{
+	return &k->create;
+}
+
+int64_t create_since_us(const struct creation *k)
+{
+	return k->since_us;
+}
+
+bool create_busy(const struct creation *k)
+{
+	return k->busy;
+}
+
+void create_told(struct core *c, struct creation *own_k)
+{
+	in_use(c, own_k);
+	creation_over(own_k);
+}
+
+void create_forget(struct core *c, struct creation *own_k)
+{
+	if (own_k->busy) {
+		own_k->unwanted = true;
+		return;
+	}
+	if (own_k->ledgered)
+		publish_unledger(c, own_k->create.table, own_k->id, -1);
+	creation_over(own_k);
 }
 
 /* ------------------------------------------------------------------ drop */
@@ -284,6 +378,7 @@ static void dropped(struct core *c, void *ctx, const struct event *ev)
 	if (applied && t) {
 		r->table = NULL; /* it is answered here */
 		/* One that is publishing finds out by its guard. */
+		multi_interrupt(c, t, ST_NO_SUCH_TABLE, "the table was dropped");
 		if (!t->batch && !t->taking)
 			table_drop(c, t, ST_TABLE_GONE, "the table was dropped");
 	}

@@ -46,6 +46,12 @@ void table_halt(struct core *c, struct table *t, const struct err *err)
 			table_dequeue(t, e);
 			request_status(c, q, ST_TABLE_HALTED, "", err->msg);
 			request_let(q);
+		} else if (e->kind == ENTRY_PART) {
+			struct err told = *err;
+			told.st = ST_TABLE_HALTED;
+			list_remove(&e->node);
+			t->n_queue--;
+			multi_unqueued(c, e->part, &told);
 		} else {
 			/* Sealed transactions stay; who waits for them is told. */
 			LIST_FOR (n2, tmp2, &e->txn->waiters) {
@@ -133,6 +139,7 @@ static void halt_done(struct core *c, void *ctx, const struct event *ev)
 			wish(t, r->cause, ev->pg_ms);
 			if (!r->answered)
 				list_push_back(&t->halters, &r->wait);
+			multi_interrupt(c, t, ST_TABLE_HALTED, t->wish.msg);
 			halt_due(c, t);
 		}
 	}

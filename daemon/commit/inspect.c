@@ -188,7 +188,8 @@ bool inspect_txns(const struct core *core, struct table_id table, struct txn_id 
 bool inspect_batches(const struct core *core, struct table_id table, struct table_id after,
 		     size_t limit, void (*fn)(void *ctx, const struct inspect_batch *), void *ctx)
 {
-	static const char *const names[] = {"gathering",  "encoding",  "ledger", "writing",
+	static const char *const names[] = {"reserved", "gathering",  "encoding",
+					    "ledger",	"writing",    "ready",
 					    "publishing", "resolving", "paused", "done"};
 	_Static_assert(ARRAY_SIZE(names) == BATCH__COUNT, "a word for each state");
 	struct pick p;
@@ -209,7 +210,7 @@ bool inspect_batches(const struct core *core, struct table_id table, struct tabl
 					     .epoch = t->epoch,
 					     .base_version = t->version,
 					     .state = names[b->state],
-					     .rest = b->rest != NULL,
+					     .rest = b->ask || b->part,
 					     .txns = b->n,
 					     .puts_open = b->puts};
 		fn(ctx, &info);

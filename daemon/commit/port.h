@@ -187,6 +187,7 @@ enum ev_kind {
 	EV_HEARTBEAT,
 	EV_TABLE_CREATE,
 	EV_TABLE_COMMIT,
+	EV_TABLES_COMMIT, /* several tables at once, all or none; answered by REPLY_RPC without message */
 	EV_TABLE_DROP,
 	EV_RESUME, /* operator: adopt what head says, clear HALTED */
 	EV_HALT,   /* operator: no batch is begun until EV_RESUME; answered when none is under way */
@@ -214,6 +215,39 @@ struct core_conf {
 		       * taken; what was sent is still resolved */
 };
 
+/* Changes of a table that is there. */
+struct ask_commit {
+	const struct requirement *requirements;
+	size_t n_requirements;
+	const struct update *updates;
+	size_t n_updates;
+};
+
+/* A table that comes. */
+struct ask_create {
+	struct strv warehouse;
+	const struct strv *levels;
+	size_t n_levels;
+	struct strv name;
+	struct metadata *metadata; /* borrowed until the reply; the finished document */
+	struct strv location;	   /* of the metadata file */
+	bool registered;	   /* the file exists: nothing is put */
+	bool overwrite;
+};
+
+/* One table of several. */
+struct ask_part {
+	struct strv name; /* for messages */
+	bool creates;
+	struct table_id table; /* of one that is there: what the name resolved to */
+	int64_t incarnation;
+	struct ask_commit commit;
+	struct ask_create create;
+};
+
+/* Tables of one request. */
+#define CORE_PARTS_MAX 1024
+
 struct ev_request {
 	req_id req;
 	struct strv principal;
@@ -230,22 +264,12 @@ struct ev_request {
 		const struct rpc_status *status;
 		const struct rpc_abort *abort;
 		const struct rpc_heartbeat *heartbeat;
+		struct ask_create create;
+		struct ask_commit commit_table;
 		struct {
-			struct strv warehouse;
-			const struct strv *levels;
-			size_t n_levels;
-			struct strv name;
-			struct metadata *metadata; /* borrowed until the reply; the finished document */
-			struct strv location;	   /* of the metadata file */
-			bool registered;	   /* the file exists: nothing is put */
-			bool overwrite;
-		} create;
-		struct {
-			const struct requirement *requirements;
-			size_t n_requirements;
-			const struct update *updates;
-			size_t n_updates;
-		} commit_table;
+			const struct ask_part *v; /* 1 to CORE_PARTS_MAX */
+			size_t n;
+		} commit_tables;
 		struct {
 			bool purge;
 		} drop;

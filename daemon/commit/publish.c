@@ -61,7 +61,7 @@ static bool garbage(struct batch *b)
 {
 	const struct encode_out *out = b->out;
 	size_t n = out->n_expired;
-	for (size_t i = 0; !b->rest && i < b->n; i++)
+	for (size_t i = 0; !b->ask && i < b->n; i++)
 		n += b->txns[i]->n_spent;
 	struct strv *v = arena_calloc(&b->arena, n ? n : 1, sizeof *v);
 	if (!v)
@@ -70,7 +70,7 @@ static bool garbage(struct batch *b)
 	for (size_t i = 0; i < out->n_expired; i++)
 		v[n++] = out->expired[i];
 	/* Those of the others are queued with all else that they have staged. */
-	for (size_t i = 0; !b->rest && !MUTANT("spent-forgotten") && i < b->n; i++)
+	for (size_t i = 0; !b->ask && !MUTANT("spent-forgotten") && i < b->n; i++)
 		for (size_t k = 0; b->states[i] == TXN_DB_COMMITTED && k < b->txns[i]->n_spent; k++)
 			v[n++] = b->txns[i]->spent[k];
 	b->publish.garbage = v;
@@ -123,7 +123,7 @@ void publish_prepare(struct core *c, struct batch *b)
 		.objects = paths,
 		.n_objects = n,
 	};
-	bool ok = garbage(b) && (b->rest || answer_pack(c, b));
+	bool ok = garbage(b) && (b->ask || answer_pack(c, b));
 	if (!ok) {
 		struct err err = {0};
 		err_set(&err, ST_LIMIT, "", "the outcomes exceed the memory limit");
@@ -146,6 +146,8 @@ void publish_prepare(struct core *c, struct batch *b)
 static void resume(struct core *c, struct timer *timer)
 {
 	struct batch *b = CONTAINER_OF(timer, struct batch, timer);
+	if (multi_over(c, b))
+		return;
 	if (b->resume == BATCH_LEDGER) {
 		batch_move(c, b, BATCH_LEDGER);
 		publish_ledger(c, b);
@@ -194,7 +196,7 @@ static bool hopeless(struct core *c, struct batch *b, const struct sql_result *r
 static void refused_done(struct core *c, void *ctx, const struct event *ev);
 
 /* The guard did not hold: somebody else wrote the head. Read what it says now. */
-static void refused(struct core *c, struct batch *b)
+void publish_refused(struct core *c, struct batch *b)
 {
 	c->counters.conflicts++;
 	b->holds++;
@@ -205,14 +207,18 @@ static void refused(struct core *c, struct batch *b)
 
 static void refused_again(struct core *c, struct timer *timer)
 {
-	refused(c, CONTAINER_OF(timer, struct batch, timer));
+	publish_refused(c, CONTAINER_OF(timer, struct batch, timer));
 }
 
 static void forget_table(struct core *c, struct batch *b, enum status st, const char *why)
 {
 	struct table *t = b->table;
+	struct err err = {0};
 	if (st == ST_FENCED)
 		c->counters.fenced++;
+	err_set(&err, st, "", "%s", why);
+	if (b->part)
+		multi_fail(c, b->part, &err);
 	if (b->ledgered)
 		publish_unledger(c, t->id, b->id, b->ledger.epoch);
 	batch_back(c, b);
@@ -281,8 +287,7 @@ static void recheck(struct core *c, struct batch *b)
 	}
 }
 
-/* Our epoch, another version: not by any daemon that keeps the rules. */
-static void changed_outside(struct core *c, struct batch *b, int64_t version)
+void publish_changed(struct core *c, struct batch *b, int64_t version)
 {
 	struct table *t = b->table;
 	struct err err = {0};
@@ -302,6 +307,8 @@ static void refused_done(struct core *c, void *ctx, const struct event *ev)
 	struct table *t = b->table;
 	const struct sql_result *r = ev->u.done.sql;
 	b->holds--;
+	if (multi_over(c, b))
+		return;
 	if (r->lost || core_sql_clean_failure(r)) {
 		core_timer(c, &b->timer, c->now_us + c->conf.retry_us, refused_again);
 		return;
@@ -312,7 +319,7 @@ static void refused_done(struct core *c, void *ctx, const struct event *ev)
 		forget_table(c, b, ST_FENCED, "another daemon holds the table");
 	} else if (r->head.version != t->version ||
 		   !strv_eq(r->head.metadata_location, t->location)) {
-		changed_outside(c, b, r->head.version);
+		publish_changed(c, b, r->head.version);
 	} else if (b->state == BATCH_LEDGER) {
 		/* The guard of the ledger judges the head alone; it holds now. */
 		publish_ledger(c, b);
@@ -328,6 +335,8 @@ static void ledgered(struct core *c, void *ctx, const struct event *ev)
 	b->holds--;
 	/* A lost reply may have written the rows; the statement is repeated with the same rows. */
 	b->ledgered |= r->lost || !core_sql_clean_failure(r);
+	if (multi_over(c, b))
+		return;
 	if (r->lost || core_sql_clean_failure(r)) {
 		if (r->lost || !hopeless(c, b, r))
 			pause(c, b, BATCH_LEDGER);
@@ -335,7 +344,7 @@ static void ledgered(struct core *c, void *ctx, const struct event *ev)
 	}
 	if (r->verdict != SQL_APPLIED) {
 		b->ledgered = false;
-		refused(c, b);
+		publish_refused(c, b);
 		return;
 	}
 	put_wave(c, b);
@@ -358,7 +367,7 @@ static void put_done(struct core *c, void *ctx, const struct event *ev)
 	b->holds--;
 	if (err->st != ST_OK && b->put_err.st == ST_OK)
 		b->put_err = *err;
-	if (--b->puts > 0)
+	if (--b->puts > 0 || multi_over(c, b))
 		return;
 	if (b->put_err.st == ST_OK) {
 		publish_send(c, b);
@@ -397,12 +406,16 @@ static void published(struct core *c, void *ctx, const struct event *ev)
 	} else if (r->verdict == SQL_APPLIED) {
 		batch_published(c, b);
 	} else {
-		refused(c, b);
+		publish_refused(c, b);
 	}
 }
 
 void publish_send(struct core *c, struct batch *b)
 {
+	if (b->part) {
+		multi_ready(c, b);
+		return;
+	}
 	batch_move(c, b, BATCH_PUBLISHING);
 	for (size_t i = 0; MUTANT("reply-before-row") && i < b->n; i++)
 		for (struct list *n; (n = list_pop_front(&b->txns[i]->waiters));)
@@ -438,7 +451,7 @@ static void looked(struct core *c, void *ctx, const struct event *ev)
 		forget_table(c, b, ST_FENCED, "another daemon holds the table");
 	} else if (t->version != b->publish.row.base_version ||
 		   !strv_eq(t->head_location, t->location)) {
-		changed_outside(c, b, t->version);
+		publish_changed(c, b, t->version);
 	} else {
 		drop_attempt(c, b);
 	}

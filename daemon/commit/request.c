@@ -67,6 +67,8 @@ static struct effect *answer(struct core *c, struct request *r)
 	if (r->answered)
 		return NULL;
 	r->answered = true;
+	if (r->multi)
+		multi_answered(c, r->multi);
 	struct effect *e = core_emit(c, FX_REPLY, reply_done, r);
 	e->u.reply.req = r->in.req;
 	return e;
@@ -156,7 +158,7 @@ static struct txn_id id_of(const struct request *r)
 static bool starts_work(enum ev_kind k)
 {
 	return k == EV_BEGIN || k == EV_COMMIT_ONCE || k == EV_TABLE_COMMIT ||
-	       k == EV_TABLE_CREATE;
+	       k == EV_TABLE_CREATE || k == EV_TABLES_COMMIT;
 }
 
 void request_new(struct core *c, const struct event *ev)
@@ -176,7 +178,8 @@ void request_new(struct core *c, const struct event *ev)
 	}
 	if (c->conf.standby && r->kind != EV_STATUS && r->kind != EV_HEARTBEAT) {
 		/* A commit route never answers 503. */
-		bool rest = r->kind == EV_TABLE_COMMIT || r->kind == EV_TABLE_CREATE;
+		bool rest = r->kind == EV_TABLE_COMMIT || r->kind == EV_TABLE_CREATE ||
+			    r->kind == EV_TABLES_COMMIT;
 		request_status(c, r, rest ? ST_OVERLOADED : ST_UNAVAILABLE, "",
 			       "this daemon is a standby");
 		return;
@@ -318,6 +321,9 @@ void request_run(struct core *c, struct request *r)
 	case EV_TABLE_CREATE:
 		create_table(c, r);
 		return;
+	case EV_TABLES_COMMIT:
+		multi_run(c, r);
+		return;
 	case EV_TABLE_DROP:
 		create_drop(c, r);
 		return;
@@ -382,14 +388,17 @@ static void expire(struct core *c, struct request *r)
 	/* An abort that waits for its turn in the table's queue is not taken back. */
 	if (r->sent || r->batch || r->creation || (r->kind == EV_ABORT && r->txn)) {
 		request_status(c, r,
-			       r->kind == EV_TABLE_COMMIT || r->kind == EV_TABLE_CREATE
+			       r->kind == EV_TABLE_COMMIT || r->kind == EV_TABLE_CREATE ||
+					       r->kind == EV_TABLES_COMMIT
 				       ? ST_COMMIT_UNKNOWN
 				       : ST_TIMEOUT,
 			       "", "the deadline passed while the outcome was open");
 		return;
 	}
 	list_remove(&r->wait);
-	request_status(c, r, ST_OVERLOADED, "", "the deadline passed before work began");
+	request_status(c, r, ST_OVERLOADED, "",
+		       r->multi ? "the tables were not free in time"
+				: "the deadline passed before work began");
 }
 
 void request_expire(struct core *c)

@@ -63,10 +63,16 @@ void rest_back(struct core *c, struct table *t, struct request *r)
 	t->n_queue++;
 }
 
+/* err NULL: it was answered before. A part of several tables never ends like that. */
 static void finish(struct core *c, struct batch *b, const struct err *err)
 {
 	struct request *r = b->rest;
 	struct table *t = b->table;
+	if (b->part) {
+		ASSERT(err != NULL);
+		multi_failed(c, b, err);
+		return;
+	}
 	b->rest = NULL;
 	if (err)
 		request_fail(c, r, err);
@@ -84,11 +90,20 @@ static const struct snapshot *added_snapshot(const struct update *u)
 /* Whether this very request has been committed before: each snapshot that it adds is there, with the
  * manifest list that only its writer could name. Its answer was lost and its client asks again; a
  * plain conflict would have it delete the files of a live snapshot. */
-static bool done_before(const struct metadata *m, const struct ev_request *in)
+static bool done_before(const struct metadata *m, const struct ask_commit *in)
 {
-	bool any = false;
-	for (size_t i = 0; i < in->u.commit_table.n_updates; i++) {
-		const struct snapshot *s = added_snapshot(&in->u.commit_table.updates[i]);
+	struct uuid uuid;
+	bool any = false, creates = requirement_is_create(in->requirements, in->n_requirements);
+	bool named = metadata_uuid(m, &uuid);
+	for (size_t i = 0; i < in->n_updates; i++) {
+		const struct update *u = &in->updates[i];
+		const struct snapshot *s = added_snapshot(u);
+		/* The uuid of a creation is as much its own as a snapshot. */
+		if (creates && u->kind == UPDATE_ASSIGN_UUID) {
+			if (!named || !uuid_eq(u->u.uuid, uuid))
+				return false;
+			any = true;
+		}
 		if (!s)
 			continue;
 		const struct snapshot *old = metadata_snapshot(m, s->snapshot_id);
@@ -99,6 +114,14 @@ static bool done_before(const struct metadata *m, const struct ev_request *in)
 		any = true;
 	}
 	return any;
+}
+
+bool rest_provable(const struct ask_commit *in)
+{
+	for (size_t i = 0; i < in->n_updates; i++)
+		if (added_snapshot(&in->updates[i]))
+			return true;
+	return requirement_is_create(in->requirements, in->n_requirements);
 }
 
 struct known_lists {
@@ -133,7 +156,7 @@ static bool know(struct core *c, struct batch *b, size_t i, const struct snapsho
 	const struct metadata *base = b->base;
 	bool have = true;
 	for (size_t k = 0; k < i; k++)
-		have &= know_one(c, b, added_snapshot(&b->rest->in.u.commit_table.updates[k]),
+		have &= know_one(c, b, added_snapshot(&b->ask->updates[k]),
 				 known);
 	if (all) {
 		for (size_t k = 0; k < metadata_snapshot_count(base); k++)
@@ -183,11 +206,10 @@ static void refuse(struct core *c, struct batch *b, const struct err *err)
  * list alone is read. */
 static enum cache_answer check_snapshots(struct core *c, struct batch *b, bool all, struct err *err)
 {
-	const struct ev_request *in = &b->rest->in;
 	const struct metadata *base = b->table->meta;
 	bool waiting = false;
-	for (size_t i = 0; i < in->u.commit_table.n_updates; i++) {
-		const struct update *u = &in->u.commit_table.updates[i];
+	for (size_t i = 0; i < b->ask->n_updates; i++) {
+		const struct update *u = &b->ask->updates[i];
 		if (u->kind != UPDATE_ADD_SNAPSHOT)
 			continue;
 		const struct snapshot *s = u->u.snapshot;
@@ -384,8 +406,7 @@ static enum cache_answer view_one(struct core *c, struct batch *b, const struct 
 
 static enum cache_answer view_snapshots(struct core *c, struct batch *b, struct err *err)
 {
-	const struct ev_request *in = &b->rest->in;
-	size_t n = in->u.commit_table.n_updates;
+	size_t n = b->ask->n_updates;
 	bool waiting = false;
 	rest_unview(b);
 	b->verify = arena_calloc(&b->arena, n + 1, sizeof *b->verify);
@@ -394,7 +415,7 @@ static enum cache_answer view_snapshots(struct core *c, struct batch *b, struct 
 		return CACHE_FAIL;
 	}
 	for (size_t i = 0; i < n; i++) {
-		const struct snapshot *s = added_snapshot(&in->u.commit_table.updates[i]);
+		const struct snapshot *s = added_snapshot(&b->ask->updates[i]);
 		if (!s)
 			continue;
 		enum cache_answer ans = view_one(c, b, s, &b->verify[b->n_verify], err);
@@ -460,46 +481,52 @@ static bool only_dead(const struct metadata *m, const struct metadata *base, int
 	return true;
 }
 
+enum rest_judged rest_judge(struct core *c, struct batch *b, struct err *err)
+{
+	const struct ask_commit *in = b->ask;
+	struct table *t = b->table;
+	bool changed = false;
+	b->base = metadata_ref(t->meta);
+	b->needs.tolerant = true;
+	struct metadata_ctx ctx = {.now_ms = c->pg_ms,
+				   .base_location = t->location,
+				   .new_uuid = core_uuid4(c)};
+	enum status st = requirement_check(in->requirements, in->n_requirements, t->meta, err);
+	if (st == ST_OK)
+		st = metadata_apply(t->meta, in->updates, in->n_updates, &ctx, &b->fresh, &changed,
+				    err);
+	if (st != ST_OK)
+		return done_before(t->meta, in) ? REST_DONE : REST_REFUSED;
+	return changed ? REST_FRESH : REST_SAME;
+}
+
 void rest_plan(struct core *c, struct batch *b)
 {
 	struct request *r = b->rest;
 	struct table *t = b->table;
 	struct err err = {0};
-	if (r->answered) {
+	if (multi_over(c, b))
+		return;
+	if (r && r->answered) {
 		/* Its deadline passed before anything was sent. */
 		finish(c, b, NULL);
 		return;
 	}
-	const struct ev_request *in = &r->in;
-	bool changed = false;
+	/* One of several has been judged together with the others. */
 	if (!b->fresh) {
-		b->base = metadata_ref(t->meta);
-		b->needs.tolerant = true;
-		struct metadata_ctx ctx = {.now_ms = c->pg_ms,
-					    .base_location = t->location,
-					    .new_uuid = core_uuid4(c)};
-		enum status st =
-			requirement_check(in->u.commit_table.requirements,
-					  in->u.commit_table.n_requirements, t->meta, &err);
-		if (st == ST_OK)
-			st = metadata_apply(t->meta, in->u.commit_table.updates,
-					    in->u.commit_table.n_updates, &ctx, &b->fresh,
-					    &changed, &err);
-		if (st != ST_OK && done_before(t->meta, in)) {
+		switch (rest_judge(c, b, &err)) {
+		case REST_FRESH:
+			break;
+		case REST_SAME:
+		case REST_DONE:
 			request_committed(c, r, t->location, t->meta);
 			finish(c, b, NULL);
 			return;
-		}
-		if (st != ST_OK) {
-			if (st == ST_COMMIT_FAILED)
+		case REST_REFUSED:
+			if (err.st == ST_COMMIT_FAILED)
 				refuse(c, b, &err);
 			else
 				finish(c, b, &err);
-			return;
-		}
-		if (!changed) {
-			request_committed(c, r, t->location, t->meta);
-			finish(c, b, NULL);
 			return;
 		}
 	}
@@ -550,6 +577,8 @@ void rest_published(struct core *c, struct batch *b)
 	tell_findings(c, b, &b->out->found);
 	if (b->out->found.n)
 		spoil(b, &b->out->found);
+	if (!r)
+		return; /* one of several: answered when all have been told */
 	b->rest = NULL;
 	request_committed(c, r, t->location, t->meta);
 	over(r);

@@ -63,6 +63,7 @@ struct request {
 	struct entry *entry;	/* EV_TABLE_COMMIT: in the table's queue */
 	struct batch *batch;	/* EV_TABLE_COMMIT: being published */
 	struct creation *creation;
+	struct multi *multi; /* EV_TABLES_COMMIT: under way */
 	struct metadata *replied; /* kept until the reply is written */
 	struct purge *purging;
 	struct strv *purge;
@@ -121,13 +122,14 @@ struct frag {
 	struct bytes payload; /* only until it is durable */
 };
 
-enum entry_kind { ENTRY_TXN, ENTRY_REST };
+enum entry_kind { ENTRY_TXN, ENTRY_REST, ENTRY_PART };
 
 struct entry {
 	struct list node; /* table.queue */
 	enum entry_kind kind;
 	struct txn *txn;
 	struct request *req;
+	struct part *part;
 };
 
 struct txn {
@@ -249,7 +251,9 @@ struct batch {
 	struct arena arena;
 	struct batch_id id;
 	int64_t no;
-	struct request *rest; /* a REST commit; else transactions */
+	struct request *rest; /* a REST commit of this table alone */
+	struct part *part;    /* one table of several; neither: transactions */
+	const struct ask_commit *ask; /* of a REST commit, alone or one of several */
 	struct txn **txns;
 	struct plan_txn *plan_txns;
 	size_t n;
@@ -604,10 +608,24 @@ void publish_ledger(struct core *c, struct batch *b);
 void publish_send(struct core *c, struct batch *b);
 void publish_resolve(struct core *c, struct batch *b);
 void publish_unledger(struct core *c, struct table_id table, struct batch_id id, int64_t epoch);
+/* The guard did not hold: finds out why and lets the table, or only the attempt, go. */
+void publish_refused(struct core *c, struct batch *b);
+/* Our epoch, another version: not by any daemon that keeps the rules. The table halts. */
+void publish_changed(struct core *c, struct batch *b, int64_t version);
 
 /* --- rest.c --- */
 /* Checks, applies and verifies the REST commit of the batch; calls batch_encode, or answers. */
 void rest_plan(struct core *c, struct batch *b);
+enum rest_judged {
+	REST_FRESH,   /* applied: b->fresh is what is to be published */
+	REST_SAME,    /* its requirements hold and it changes nothing */
+	REST_DONE,    /* this very request was committed before; err: why not again */
+	REST_REFUSED, /* err */
+};
+/* The first half of that: requirements and updates, on the head. */
+enum rest_judged rest_judge(struct core *c, struct batch *b, struct err *err);
+/* Whether a request that was committed before can be known again. */
+bool rest_provable(const struct ask_commit *in);
 void rest_published(struct core *c, struct batch *b);
 void rest_enqueue(struct core *c, struct request *r);
 void rest_back(struct core *c, struct table *t, struct request *r);
@@ -615,8 +633,43 @@ void rest_failed(struct core *c, struct batch *b, const struct err *err);
 /* Lets go of what was read for the look at its snapshots. */
 void rest_unview(struct batch *b);
 
+/* --- multi.c --- */
+void multi_run(struct core *c, struct request *r);
+/* The request was answered: unless it has been decided, all its tables are let go. */
+void multi_answered(struct core *c, struct multi *m);
+/* The turn of a part in its table's queue has come: b holds the table. */
+void multi_reserved(struct core *c, struct batch *b);
+/* A part's entry left the queue, with the table's reason (NULL: for its batch). */
+void multi_unqueued(struct core *c, struct part *p, const struct err *why);
+/* Whether the batch is a part that nobody waits for any more; if so it has been dropped. */
+bool multi_over(struct core *c, struct batch *b);
+/* All of the part's objects are written. */
+void multi_ready(struct core *c, struct batch *b);
+void multi_create_ready(struct core *c, struct part *p);
+/* It cannot be: the request is answered, and lets everything go. The second drops b. */
+void multi_fail(struct core *c, struct part *p, const struct err *err);
+void multi_failed(struct core *c, struct batch *b, const struct err *err);
+/* The attempt of b, which its caller drops, is over without effect: the whole is tried again. */
+void multi_back(struct core *c, struct batch *b);
+/* The table is wanted otherwise: what has not been sent gives up. */
+void multi_interrupt(struct core *c, struct table *t, enum status st, const char *why);
+/* Since when the oldest creation of it writes its object; INT64_MAX when none does. */
+int64_t multi_oldest_us(const struct multi *m);
+
 /* --- create.c --- */
 void create_table(struct core *c, struct request *r);
+/* The same as one table of several, up to its object; then multi_ready or multi_failed is called,
+ * perhaps at once. */
+struct creation *create_part(struct core *c, struct part *p, const struct ask_create *in);
+const struct sql_table_create *create_row(const struct creation *k);
+/* Its object is being written. */
+bool create_busy(const struct creation *k);
+int64_t create_since_us(const struct creation *k);
+/* It is there: takes it into use and lets go of it. */
+void create_told(struct core *c, struct creation *own_k);
+/* It will not come: its object is garbage. */
+void create_forget(struct core *c, struct creation *own_k);
+void create_verdict(struct creation *k, enum sql_create_verdict v, struct err *err);
 /* Since when the oldest creation writes its first object; INT64_MAX when none does. */
 int64_t create_oldest_us(const struct core *c);
 void create_drop(struct core *c, struct request *r);

@@ -94,6 +94,8 @@ static void forget(struct core *c, struct table *t, enum status st, const char *
 			q->entry = NULL;
 			request_fail(c, q, &err);
 			request_let(q);
+		} else if (e->kind == ENTRY_PART) {
+			multi_unqueued(c, e->part, &err);
 		}
 	}
 	t->n_queue = 0;
@@ -231,8 +233,9 @@ static void head_done(struct core *c, void *ctx, const struct event *ev)
 				struct request *q = LIST_ITEM(n, struct request, wait);
 				list_remove(n);
 				/* A commit route never answers 503. */
-				if (q->kind == EV_TABLE_COMMIT)
-					err.st = ST_OVERLOADED;
+				err.st = q->kind == EV_TABLE_COMMIT || q->kind == EV_TABLES_COMMIT
+						 ? ST_OVERLOADED
+						 : ST_UNAVAILABLE;
 				request_fail(c, q, &err);
 			}
 		}
@@ -544,6 +547,8 @@ void table_dequeue(struct table *t, struct entry *e)
 	t->n_queue--;
 	if (e->kind == ENTRY_REST)
 		e->req->entry = NULL;
+	else if (e->kind == ENTRY_PART)
+		multi_unqueued(NULL, e->part, NULL);
 }
 
 static void window_over(struct core *c, struct timer *timer)

@@ -1,6 +1,6 @@
-/* Commits: one table on its own route, and the route of transactions, which takes one table as yet.
- * Both enter the queue of the core, beside the transactions of workers. */
+/* Commits: one table on its own route, and the route of transactions. Both enter the queue of the core, beside the transactions of workers. */
 #include "daemon/rest/h_create.h"
+#include "daemon/rest/h_multi.h"
 
 #include "proto/iceberg/metadata.h"
 #include "store/obj/fs.h"
@@ -75,10 +75,9 @@ static void resolved(void *ctx, const struct pg_tabular_result *res)
 }
 
 /* A table may move only to where the store can write; said before anything is planned. */
-static enum status check_places(const struct commit_work *w, struct err *err)
+enum status h_check_places(struct call *call, const struct rb_change *c, struct err *err)
 {
-	const struct rb_change *c = w->req.changes;
-	struct fs *fs = bind_fs(w->call->app);
+	struct fs *fs = bind_fs(call->app);
 	for (size_t i = 0; i < c->n_updates; i++) {
 		const struct update *u = &c->updates[i];
 		enum status st = ST_OK;
@@ -103,7 +102,7 @@ static enum status check_places(const struct commit_work *w, struct err *err)
 static void commit(struct commit_work *w)
 {
 	struct err err = {0};
-	if (check_places(w, &err) != ST_OK)
+	if (h_check_places(w->call, w->req.changes, &err) != ST_OK)
 		fail(w, &err);
 	else if (w->req.changes->create)
 		h_create_commit(w->call, &w->place, w->req.changes, w->req.doc);
@@ -166,18 +165,12 @@ static void many_parsed(void *ctx, enum status st, const struct err *parse_err)
 {
 	struct commit_work *w = ctx;
 	struct call *call = w->call;
-	struct err err = {0};
 	if (st != ST_OK) {
 		call_reply_err(call, parse_err);
 		return;
 	}
 	if (w->req.n > 1) {
-		/* Never one after another: half of it would be visible. */
-		err_set(&err, ST_NOT_ACCEPTABLE, "table-changes",
-			"transactions over more than one table are not offered yet; this one names "
-			"%zu",
-			w->req.n);
-		fail(w, &err);
+		h_multi_commit(call, &w->req);
 		return;
 	}
 	struct jdoc *doc = w->req.doc;

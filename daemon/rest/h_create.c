@@ -209,31 +209,53 @@ static void table_create(struct call *own_call)
 
 /* ------------------------------------------------------------------ the commit of a creation */
 
-/* The updates of the request, and a location in front when they set none. */
-static void commit_metadata(struct create_work *w)
+static enum status apply_creation(struct call *call, const struct rb_change *c, struct uuid uuid,
+				  struct strv location, struct metadata **own_m, struct err *err)
 {
-	const struct rb_change *c = w->change;
-	struct err err = {0};
 	bool placed = false, changed;
-	struct update *updates =
-		arena_calloc(&w->call->arena, c->n_updates + 1, sizeof *updates);
-	if (!updates) {
-		err_set(&err, ST_LIMIT, "", "the request is too large");
-		fail(w, &err);
-		return;
-	}
+	struct update *updates = arena_calloc(&call->arena, c->n_updates + 1, sizeof *updates);
+	if (!updates)
+		return err_set(err, ST_LIMIT, "", "the request is too large");
+	/* The updates of the request, and a location when they set none. */
 	for (size_t i = 0; i < c->n_updates; i++) {
 		updates[i] = c->updates[i];
 		placed |= updates[i].kind == UPDATE_SET_LOCATION;
 	}
 	updates[c->n_updates].kind = UPDATE_SET_LOCATION;
-	updates[c->n_updates].u.text = w->location;
-	const struct metadata_ctx ctx = {.now_ms = h_now_ms(w->call->app), .new_uuid = w->uuid};
-	if (metadata_apply(NULL, updates, c->n_updates + !placed, &ctx, &w->m, &changed, &err) !=
-	    ST_OK)
+	updates[c->n_updates].u.text = location;
+	const struct metadata_ctx ctx = {.now_ms = h_now_ms(call->app), .new_uuid = uuid};
+	return metadata_apply(NULL, updates, c->n_updates + !placed, &ctx, own_m, &changed, err);
+}
+
+static void commit_metadata(struct create_work *w)
+{
+	struct err err = {0};
+	if (apply_creation(w->call, w->change, w->uuid, w->location, &w->m, &err) != ST_OK)
 		fail(w, &err);
 	else
 		metadata_made(w);
+}
+
+enum status h_create_build(struct call *call, const struct h_place *place,
+			   const struct rb_change *change, struct strv ns_location,
+			   struct metadata **own_m, struct strv *ret_file, struct err *err)
+{
+	struct create_work w = {.call = call};
+	uint8_t random[16];
+	digest_random(random, sizeof random);
+	w.uuid = uuid_v4(random);
+	if (!h_locate(call, place, ns_location, w.uuid, &w.location))
+		return err_set(err, ST_LIMIT, "location", "the location is too long");
+	enum status st = apply_creation(call, change, w.uuid, w.location, &w.m, err);
+	if (st == ST_OK)
+		st = place_metadata(&w, err);
+	if (st != ST_OK) {
+		metadata_unref(w.m);
+		return st;
+	}
+	*own_m = w.m;
+	*ret_file = w.file;
+	return ST_OK;
 }
 
 void h_create_commit(struct call *own_call, const struct h_place *place,

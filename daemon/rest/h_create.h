@@ -10,4 +10,13 @@
 void h_create_commit(struct call *own_call, const struct h_place *place,
 		     const struct rb_change *change, struct jdoc *own_doc);
 
+/* The first metadata of a table that a change creates, and its file. ns_location: where the namespace
+ * wants its tables; may be empty. *own_m is the caller's. */
+MUST_CHECK enum status h_create_build(struct call *call, const struct h_place *place,
+				      const struct rb_change *change, struct strv ns_location,
+				      struct metadata **own_m, struct strv *ret_file, struct err *err);
+/* A table may move only to where the store can write. */
+MUST_CHECK enum status h_check_places(struct call *call, const struct rb_change *change,
+				      struct err *err);
+
 #endif

@@ -161,6 +161,12 @@ struct batch_row {
  *              greater than any before, epoch 1, version base_version + 1, last_batch 1), horizon
  *              0 unless the uuid has one, batch row with epoch 1 and no transactions, ledger as
  *              publish. CREATED with the head (its name empty).
+ * TABLES_COMMIT  a batch row with the id of an item -> APPLIED, nothing written (an earlier send won).
+ *              Else the first part whose head with table, incarnation, epoch and version =
+ *              base_version is not there, then the first creation that TABLE_CREATE would refuse
+ *              -> REFUSED, `at` says which (parts first), `created` why a creation. Else every part
+ *              as PUBLISH (batch_no 0: its head was judged, nothing is written) and every
+ *              creation as TABLE_CREATE, all at one instant; an error undoes all.
  * TABLE_DROP   no head with table and incarnation -> REFUSED; else the head and name go, OPEN and
  *              SEALED transactions of the table become ABORTED (batch_no TXN_BATCH_GONE), their
  *              staged paths and all ledger rows of the table with epoch >= 0 are queued; free
@@ -207,6 +213,7 @@ enum sql_kind {
 	SQL_PUBLISH,      /* guard: head incarnation, epoch and version; the durable decision */
 	SQL_UNLEDGER,     /* objects of an attempt that never published go to the delete queue */
 	SQL_TABLE_CREATE, /* tabular, head, batch 1 in one statement; or replaces on overwrite */
+	SQL_TABLES_COMMIT, /* publishes and creations of several tables, all or none */
 	SQL_TABLE_DROP,   /* ends the incarnation and its open transactions */
 	SQL_CLEAN_CLAIM,  /* queued objects past their grace become claimed, in a commit of its own */
 	SQL_CLEAN_DONE,   /* deleted or found live: the row goes, or stays claimed */
@@ -316,6 +323,14 @@ struct sql_table_create {
 	size_t n_objects;
 };
 
+struct sql_tables_commit {
+	/* Ascending by table, without transactions; batch_no 0: nothing but the guard. */
+	const struct sql_publish *const *parts;
+	size_t n_parts;
+	const struct sql_table_create *const *creates; /* never overwrite */
+	size_t n_creates;
+};
+
 enum sql_create_verdict {
 	SQL_CREATED,
 	SQL_CREATE_EXISTS,     /* this very batch id is already there: an earlier send won */
@@ -379,6 +394,7 @@ struct sql_effect {
 		const struct sql_publish *publish;
 		struct sql_unledger unledger;
 		const struct sql_table_create *create;
+		const struct sql_tables_commit *tables;
 		struct sql_table_drop drop;
 		struct sql_clean_claim claim;
 		const struct sql_clean_done *clean_done;
@@ -410,6 +426,7 @@ struct sql_result {
 	int64_t pg_ms;  /* PostgreSQL's clock as this reply saw it; 0 when there is none */
 	enum sql_verdict verdict;
 	enum sql_create_verdict created;
+	size_t at;            /* TABLES_COMMIT refused: the item, parts before creations */
 	bool found;           /* HEAD_READ, BATCH_LOOK */
 	struct head_row head; /* HEAD_READ; HEAD_BUMP when applied; TABLE_CREATE when created; TABLE_DROP: its
 			       * metadata location */

@@ -4,6 +4,7 @@
 #include "store/pg/pg_create.h"
 #include "store/pg/pg_head.h"
 #include "store/pg/pg_object.h"
+#include "store/pg/pg_tables.h"
 #include "store/pg/pg_txn.h"
 
 /* Items of one statement: bounded by bytes, and by count so that one turn's worth of a busy daemon
@@ -118,6 +119,8 @@ static bool decode(struct call *call, const struct pgres *rows, struct arena *ar
 	case SQL_TABLE_CREATE:
 	case SQL_TABLE_DROP:
 		return pg_create_result(fx, rows, arena, rets);
+	case SQL_TABLES_COMMIT:
+		return pg_tables_result(fx, rows, rets);
 	default:
 		return pg_head_result(fx, rows, arena, rets);
 	}
@@ -198,7 +201,7 @@ static enum pgsql statement(enum sql_kind kind)
 		[SQL_UNLEDGER] = PGSQL_UNLEDGER,     [SQL_TABLE_CREATE] = PGSQL_TABLE_CREATE,
 		[SQL_TABLE_DROP] = PGSQL_TABLE_DROP, [SQL_CLEAN_CLAIM] = PGSQL_CLEAN_CLAIM,
 		[SQL_CLEAN_DONE] = PGSQL_CLEAN_DONE, [SQL_HORIZON] = PGSQL_HORIZON,
-		[SQL_HALT] = PGSQL_HALT,
+		[SQL_HALT] = PGSQL_HALT,		     [SQL_TABLES_COMMIT] = PGSQL_TABLES_COMMIT,
 	};
 	return map[kind];
 }
@@ -219,6 +222,9 @@ static void single_args(const struct sql_effect *e, struct pgargs *args)
 	case SQL_TABLE_CREATE:
 	case SQL_TABLE_DROP:
 		pg_create_args(e, args);
+		break;
+	case SQL_TABLES_COMMIT:
+		pg_tables_args(e, args);
 		break;
 	default:
 		pg_head_args(e, args);
@@ -255,6 +261,10 @@ static uint64_t route_of(const struct pgfx *fx, const struct sql_effect *e)
 		break;
 	case SQL_TABLE_CREATE:
 		t = e->u.create->table;
+		break;
+	case SQL_TABLES_COMMIT:
+		t = e->u.tables->n_parts ? e->u.tables->parts[0]->row.table
+					 : e->u.tables->creates[0]->table;
 		break;
 	case SQL_TABLE_DROP:
 		t = e->u.drop.table;
@@ -369,6 +379,8 @@ static enum status check(const struct sql_effect *e, struct err *err)
 	case SQL_TABLE_CREATE:
 	case SQL_TABLE_DROP:
 		return pg_create_check(e, err);
+	case SQL_TABLES_COMMIT:
+		return pg_tables_check(e, err);
 	default:
 		return ST_OK;
 	}

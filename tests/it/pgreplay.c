@@ -89,6 +89,14 @@ static void same(const struct world *w, const struct sql_effect *e, const struct
 		if (m->created == SQL_CREATED && r->r.created == SQL_CREATED)
 			same_head(w, e, &m->head, r);
 		break;
+	case SQL_TABLES_COMMIT:
+		SAME("verdict", m->verdict, r->r.verdict);
+		if (m->verdict == SQL_REFUSED && r->r.verdict == SQL_REFUSED) {
+			SAME("at", m->at, r->r.at);
+			if (m->at >= e->u.tables->n_parts)
+				SAME("created", m->created, r->r.created);
+		}
+		break;
 	case SQL_RECOVER:
 		SAME("tables", m->n_tables, r->r.n_tables);
 		break;
@@ -119,6 +127,18 @@ static void same(const struct world *w, const struct sql_effect *e, const struct
 	}
 }
 
+/* The simulator's names have no levels. */
+static const struct sql_table_create *in_ns(struct world *w, const struct sql_table_create *from)
+{
+	static const struct strv ns = STRV("ns");
+	struct sql_table_create *k = world_alloc(w, sizeof *k);
+	*k = *from;
+	k->warehouse = STRV("wh");
+	k->levels = &ns;
+	k->n_levels = 1;
+	return k;
+}
+
 static void on_executed(struct world *w, const struct flight *fl)
 {
 	const struct sql_effect *e = &fl->e.u.sql;
@@ -129,7 +149,8 @@ static void on_executed(struct world *w, const struct flight *fl)
 		return;
 	snprintf(sql, sizeof sql, "UPDATE public.clock SET v = %lld", (long long)world_pg_ms(w));
 	admin_script(admin, sql);
-	if (e->kind == SQL_TABLE_CREATE) {
+	if (e->kind == SQL_TABLE_CREATE || e->kind == SQL_TABLES_COMMIT) {
+		int64_t creates = e->kind == SQL_TABLE_CREATE ? 1 : (int64_t)e->u.tables->n_creates;
 		if (!catalog)
 			admin_script(
 				admin,
@@ -137,22 +158,25 @@ static void on_executed(struct world *w, const struct flight *fl)
 				"INSERT INTO frazil.namespace (warehouse_id, parent, name)"
 				" SELECT warehouse_id, '{}', 'ns' FROM frazil.warehouse");
 		catalog = true;
-		if (fl->res.created == SQL_CREATED) {
+		if (fl->res.created == SQL_CREATED && fl->res.head.incarnation > 0) {
 			snprintf(sql, sizeof sql,
 				 "SELECT setval('frazil.incarnation', %lld, false)",
-				 (long long)fl->res.head.incarnation);
+				 (long long)(fl->res.head.incarnation - creates + 1));
 			admin_script(admin, sql);
 		}
 	}
 	struct sql_effect copy = *e;
-	static const struct strv ns = STRV("ns");
-	struct sql_table_create create;
+	struct sql_tables_commit tables;
 	if (e->kind == SQL_TABLE_CREATE) {
-		create = *e->u.create;
-		create.warehouse = STRV("wh");
-		create.levels = &ns;
-		create.n_levels = 1;
-		copy.u.create = &create;
+		copy.u.create = in_ns(w, e->u.create);
+	} else if (e->kind == SQL_TABLES_COMMIT) {
+		const struct sql_table_create **v =
+			world_alloc(w, (e->u.tables->n_creates + 1) * sizeof(void *));
+		tables = *e->u.tables;
+		for (size_t i = 0; i < tables.n_creates; i++)
+			v[i] = in_ns(w, tables.creates[i]);
+		tables.creates = v;
+		copy.u.tables = &tables;
 	}
 	pgtest_run(&t, &copy, &r);
 	same(w, e, &fl->res, &r);

@@ -48,7 +48,7 @@ struct strv actors_data_file(struct world *w, struct strv location, int64_t size
 
 /* ------------------------------------------------------------------ tables */
 
-static struct metadata *new_metadata(struct world *w, struct strv location)
+struct metadata *actors_metadata(struct world *w, struct strv location)
 {
 	struct err err = {0};
 	struct jdoc *d = NULL, *e = NULL;
@@ -97,7 +97,7 @@ static void send_create(struct world *w, void *arg)
 	char file[METADATA_FILE_NAME_MAX];
 	world_bytes(w, r, sizeof r);
 	metadata_unref(s->metadata);
-	s->metadata = new_metadata(w, location);
+	s->metadata = actors_metadata(w, location);
 	metadata_file_name((struct strv){NULL, 0}, uuid_v4(r), metadata_wants_gzip(s->metadata),
 			   file);
 	struct strv *levels = world_alloc(w, sizeof *levels);

@@ -51,6 +51,9 @@ bool actors_table(struct world *w, int slot, struct table_id *ret_id, int64_t *r
 /* A new data file, written to the store. */
 struct strv actors_data_file(struct world *w, struct strv location, int64_t size);
 
+/* Of a new table, by the run's sizes; owned by the caller. */
+struct metadata *actors_metadata(struct world *w, struct strv location);
+
 void workers_start(struct world *w);
 void workers_reply(struct world *w, struct req *r, uint64_t id, const struct reply *reply);
 void rest_start(struct world *w);

@@ -99,7 +99,9 @@ static int by_uuid(const void *a, const void *b)
 static void find_locks(struct world *w, struct flight *fl)
 {
 	const struct sql_effect *e = &fl->e.u.sql;
-	size_t n = e->kind == SQL_PUBLISH ? e->u.publish->row.n_txns : 0;
+	size_t n = e->kind == SQL_PUBLISH	 ? e->u.publish->row.n_txns
+		   : e->kind == SQL_TABLES_COMMIT ? e->u.tables->n_parts
+						  : 0;
 	fl->locks = world_alloc(w, (n + 1) * sizeof *fl->locks);
 	switch (e->kind) {
 	case SQL_HEAD_BUMP:
@@ -117,6 +119,14 @@ static void find_locks(struct world *w, struct flight *fl)
 		return;
 	case SQL_TABLE_DROP:
 		fl->locks[fl->n_locks++] = e->u.drop.table.u;
+		return;
+	case SQL_TABLES_COMMIT:
+		/* As they come: ascending, which the core owes. */
+		for (size_t i = 0; i < n; i++) {
+			fl->locks[fl->n_locks++] = e->u.tables->parts[i]->row.table.u;
+			if (i && by_uuid(&fl->locks[i - 1], &fl->locks[i]) >= 0)
+				world_fail(w, "tables of a commit are not in the order of their ids");
+		}
 		return;
 	case SQL_TXN_BEGIN:
 		fl->locks[fl->n_locks++] = e->u.begin->txn.u;

@@ -11,8 +11,8 @@ static const char *const kind_names[] = {
 	"recover",      "head_read",  "head_bump",   "queue_read", "batch_look",
 	"txn_begin",    "txn_stage",  "txn_seal",    "txn_once",   "txn_request",
 	"txn_end",      "txn_read",   "ledger",      "publish",    "unledger",
-	"table_create", "table_drop", "clean_claim", "clean_done", "horizon",
-	"halt",
+	"table_create", "tables_commit", "table_drop", "clean_claim", "clean_done",
+	"horizon",      "halt",
 };
 
 const char *model_kind_name(enum sql_kind kind)
@@ -338,14 +338,21 @@ static bool guard(struct world *w, const struct sql_publish *p, struct head_row 
 	return true;
 }
 
-/* false: an object of the batch is not in the ledger, which undoes the statement. */
-static bool settle(struct world *w, struct batch_id batch, const struct strv *objects, size_t n)
+static bool listed(struct world *w, struct batch_id batch, const struct strv *objects, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		const struct m_obj *o = pg_obj(w, objects[i]);
 		if (!o || o->state != OBJ_LEDGER || !uuid_eq(o->owner, batch.u))
 			return false;
 	}
+	return true;
+}
+
+/* false: an object of the batch is not in the ledger, which undoes the statement. */
+static bool settle(struct world *w, struct batch_id batch, const struct strv *objects, size_t n)
+{
+	if (!listed(w, batch, objects, n))
+		return false;
 	for (size_t i = 0; i < n; i++)
 		rows_obj_remove(w, pg_obj(w, objects[i]));
 	for (size_t i = 0; i < w->pg.n_objs; i++)
@@ -365,12 +372,10 @@ static void batch_add(struct world *w, const struct batch_row *row)
 	p->batches[p->n_batches++] = b;
 }
 
-static void do_publish(struct world *w, const struct sql_publish *p, struct sql_result *r)
+/* After its guard held. */
+static void publish(struct world *w, const struct sql_publish *p, struct sql_result *r)
 {
 	struct head_row *h = pg_head(w, p->row.table);
-	r->verdict = SQL_REFUSED;
-	if (!guard(w, p, h))
-		return;
 	if (pg_batch(w, p->row.table, p->row.incarnation, p->row.batch_no) ||
 	    rows_batch_by_id(w, p->row.batch)) {
 		if (!MUTANT("guard-version"))
@@ -413,6 +418,13 @@ static void do_publish(struct world *w, const struct sql_publish *p, struct sql_
 						  .state = OBJ_QUEUED});
 	r->verdict = SQL_APPLIED;
 	oracle_published(w, &p->row);
+}
+
+static void do_publish(struct world *w, const struct sql_publish *p, struct sql_result *r)
+{
+	r->verdict = SQL_REFUSED;
+	if (guard(w, p, pg_head(w, p->row.table)))
+		publish(w, p, r);
 }
 
 static void do_ledger(struct world *w, const struct sql_ledger *l, bool late, struct sql_result *r)
@@ -527,25 +539,32 @@ static void do_drop(struct world *w, const struct sql_table_drop *d, struct sql_
 	r->verdict = SQL_APPLIED;
 }
 
-static void do_create(struct world *w, const struct sql_table_create *k, struct sql_result *r)
+static const struct m_tab *tab_named(struct world *w, struct strv name)
+{
+	const struct pg *p = &w->pg;
+	for (size_t i = 0; i < p->n_tabs; i++)
+		if (strv_eq(p->tabs[i].name, name))
+			return &p->tabs[i];
+	return NULL;
+}
+
+static enum sql_create_verdict judge_create(struct world *w, const struct sql_table_create *k)
+{
+	const struct m_tab *named = tab_named(w, k->name);
+	if (rows_batch_by_id(w, k->row.batch))
+		return SQL_CREATE_EXISTS;
+	if (named && !k->overwrite)
+		return SQL_CREATE_NAME_TABLE;
+	if ((!named || !uuid_eq(named->table.u, k->table.u)) && pg_head(w, k->table))
+		return SQL_CREATE_UUID_LIVE;
+	return SQL_CREATED;
+}
+
+/* After it was judged well. */
+static void create(struct world *w, const struct sql_table_create *k, struct sql_result *r)
 {
 	struct pg *p = &w->pg;
-	const struct m_tab *named = NULL;
-	if (rows_batch_by_id(w, k->row.batch)) {
-		r->created = SQL_CREATE_EXISTS;
-		return;
-	}
-	for (size_t i = 0; i < p->n_tabs; i++)
-		if (strv_eq(p->tabs[i].name, k->name))
-			named = &p->tabs[i];
-	if (named && !k->overwrite) {
-		r->created = SQL_CREATE_NAME_TABLE;
-		return;
-	}
-	if ((!named || !uuid_eq(named->table.u, k->table.u)) && pg_head(w, k->table)) {
-		r->created = SQL_CREATE_UUID_LIVE;
-		return;
-	}
+	const struct m_tab *named = tab_named(w, k->name);
 	if (!settle(w, k->row.batch, k->objects, k->n_objects)) {
 		err_set(&r->err, ST_INTERNAL, "", "an object of the batch is not in the ledger");
 		return;
@@ -571,6 +590,59 @@ static void do_create(struct world *w, const struct sql_table_create *k, struct 
 	r->created = SQL_CREATED;
 	r->head = p->heads[p->n_heads - 1];
 	oracle_published(w, &b);
+}
+
+static void do_create(struct world *w, const struct sql_table_create *k, struct sql_result *r)
+{
+	r->created = judge_create(w, k);
+	if (r->created == SQL_CREATED)
+		create(w, k, r);
+}
+
+/* All at one instant, or nothing. */
+static void do_tables(struct world *w, const struct sql_tables_commit *k, struct sql_result *r)
+{
+	r->verdict = SQL_APPLIED;
+	for (size_t i = 0; i < k->n_parts + k->n_creates; i++) {
+		struct batch_id id = i < k->n_parts ? k->parts[i]->row.batch
+						    : k->creates[i - k->n_parts]->row.batch;
+		if (rows_batch_by_id(w, id))
+			return;
+	}
+	bool ok = true;
+	for (size_t i = 0; i < k->n_parts && ok; i++) {
+		r->at = i;
+		ok = guard(w, k->parts[i], pg_head(w, k->parts[i]->row.table));
+		if (ok && MUTANT("one-by-one") && k->parts[i]->row.batch_no != 0)
+			publish(w, k->parts[i], r);
+	}
+	for (size_t i = 0; i < k->n_creates && ok; i++) {
+		r->at = k->n_parts + i;
+		r->created = judge_create(w, k->creates[i]);
+		ok = r->created == SQL_CREATED;
+	}
+	r->verdict = ok ? SQL_APPLIED : SQL_REFUSED;
+	if (!ok)
+		return;
+	/* An error undoes everything: those of the ledger are looked for first. */
+	for (size_t i = 0; i < k->n_parts + k->n_creates; i++) {
+		const struct sql_publish *p = i < k->n_parts ? k->parts[i] : NULL;
+		const struct sql_table_create *t = p ? NULL : k->creates[i - k->n_parts];
+		if (p && p->row.batch_no == 0)
+			continue;
+		if (!listed(w, p ? p->row.batch : t->row.batch, p ? p->objects : t->objects,
+			    p ? p->n_objects : t->n_objects)) {
+			err_set(&r->err, ST_INTERNAL, "", "an object is not in the ledger");
+			return;
+		}
+	}
+	for (size_t i = 0; i < k->n_creates; i++)
+		create(w, k->creates[i], r);
+	for (size_t i = 0; i < k->n_parts && !MUTANT("one-by-one"); i++)
+		if (k->parts[i]->row.batch_no != 0)
+			publish(w, k->parts[i], r);
+	r->verdict = SQL_APPLIED;
+	r->at = 0;
 }
 
 static void do_recover(struct world *w, struct sql_result *r)
@@ -721,6 +793,9 @@ void model_execute(struct world *w, struct flight *fl)
 	case SQL_TABLE_CREATE:
 		do_create(w, e->u.create, r);
 		break;
+	case SQL_TABLES_COMMIT:
+		do_tables(w, e->u.tables, r);
+		break;
 	case SQL_TABLE_DROP:
 		do_drop(w, &e->u.drop, r);
 		break;
@@ -740,6 +815,7 @@ void model_execute(struct world *w, struct flight *fl)
 	world_trace(w, "sql %s executed: verdict %d st %d found %d created %d err %d",
 		    model_kind_name(e->kind), (int)r->verdict, (int)r->item.st, r->found,
 		    (int)r->created, (int)r->err.st);
+	oracle_check_groups(w);
 	if (pg_executed)
 		pg_executed(w, fl);
 }

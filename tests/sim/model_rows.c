@@ -122,6 +122,26 @@ static void copy_batch(struct world *w, struct batch_row *b)
 	b->metadata_location = world_strv(w, b->metadata_location);
 }
 
+static struct sql_publish *copy_publish(struct world *w, const struct sql_publish *from)
+{
+	struct sql_publish *p = world_alloc(w, sizeof *p);
+	*p = *from;
+	copy_batch(w, &p->row);
+	p->objects = copy_paths(w, p->objects, p->n_objects);
+	p->garbage = copy_paths(w, p->garbage, p->n_garbage);
+	return p;
+}
+
+static struct sql_table_create *copy_create(struct world *w, const struct sql_table_create *from)
+{
+	struct sql_table_create *k = world_alloc(w, sizeof *k);
+	*k = *from;
+	copy_batch(w, &k->row);
+	k->name = world_strv(w, k->name);
+	k->objects = copy_paths(w, k->objects, k->n_objects);
+	return k;
+}
+
 void rows_copy_effect(struct world *w, struct sql_effect *e)
 {
 	switch (e->kind) {
@@ -171,22 +191,26 @@ void rows_copy_effect(struct world *w, struct sql_effect *e)
 	case SQL_LEDGER:
 		e->u.ledger.paths = copy_paths(w, e->u.ledger.paths, e->u.ledger.n_paths);
 		return;
-	case SQL_PUBLISH: {
-		struct sql_publish *p = world_alloc(w, sizeof *p);
-		*p = *e->u.publish;
-		copy_batch(w, &p->row);
-		p->objects = copy_paths(w, p->objects, p->n_objects);
-		p->garbage = copy_paths(w, p->garbage, p->n_garbage);
-		e->u.publish = p;
+	case SQL_PUBLISH:
+		e->u.publish = copy_publish(w, e->u.publish);
 		return;
-	}
-	case SQL_TABLE_CREATE: {
-		struct sql_table_create *k = world_alloc(w, sizeof *k);
-		*k = *e->u.create;
-		copy_batch(w, &k->row);
-		k->name = world_strv(w, k->name);
-		k->objects = copy_paths(w, k->objects, k->n_objects);
-		e->u.create = k;
+	case SQL_TABLE_CREATE:
+		e->u.create = copy_create(w, e->u.create);
+		return;
+	case SQL_TABLES_COMMIT: {
+		struct sql_tables_commit *k = world_alloc(w, sizeof *k);
+		const struct sql_publish **parts;
+		const struct sql_table_create **creates;
+		*k = *e->u.tables;
+		parts = world_alloc(w, (k->n_parts + 1) * sizeof(void *));
+		creates = world_alloc(w, (k->n_creates + 1) * sizeof(void *));
+		for (size_t i = 0; i < k->n_parts; i++)
+			parts[i] = copy_publish(w, k->parts[i]);
+		for (size_t i = 0; i < k->n_creates; i++)
+			creates[i] = copy_create(w, k->creates[i]);
+		k->parts = parts;
+		k->creates = creates;
+		e->u.tables = k;
 		return;
 	}
 	case SQL_TABLE_DROP:

@@ -95,6 +95,15 @@ void oracle_intend(struct world *w, struct intent *i)
 	o->intents[o->n_intents++] = i;
 }
 
+void oracle_check_groups(struct world *w)
+{
+	for (size_t i = 0; i < w->oracle->n_intents; i++) {
+		const struct intent *in = w->oracle->intents[i];
+		if (in->mate && in->done != in->mate->done)
+			world_fail(w, "a request over several tables is published by half");
+	}
+}
+
 static struct intent *intent_of_txn(struct world *w, struct txn_id id)
 {
 	for (size_t i = w->oracle->n_intents; i-- > 0;)
@@ -544,6 +553,7 @@ static void one_snapshot(struct world *w, struct o_table *t, const struct batch_
 		if (in->refused)
 			world_fail(w, "a snapshot was published after its client was told no");
 		in->done = true;
+		in->done_at = w->now;
 		w->stats.rest++;
 		apply(w, t, in);
 		if (in->by_files)
@@ -634,6 +644,15 @@ void oracle_published(struct world *w, const struct batch_row *row)
 			w->stats.aborted++;
 	}
 	check_head(w, t, row, m);
+	for (size_t i = 0; i < w->oracle->n_intents; i++) {
+		struct intent *in = w->oracle->intents[i];
+		if (!in->creates || !uuid_eq(in->created.u, row->table.u) || in->done)
+			continue;
+		if (in->refused)
+			world_fail(w, "a table came after its client was told no");
+		in->done = true;
+		in->done_at = w->now;
+	}
 	/* New snapshots in the order of their sequence numbers. */
 	for (;;) {
 		const struct snapshot *next = NULL;

@@ -16,7 +16,9 @@ struct client {
 };
 
 struct attempt {
-	struct intent *in; /* NULL: a property change */
+	struct intent *in; /* NULL: a property change; of several tables: linked by mate */
+	bool repeated;	   /* sent more than once: what one copy is told says nothing of the other */
+	struct event ev;   /* of several tables: to be sent again */
 };
 
 struct draft {
@@ -210,12 +212,10 @@ static struct snapshot *draft_snapshot(struct draft *d)
 	return s;
 }
 
-static void send(struct world *w, struct table_id table, int64_t incarnation,
-		 const struct metadata *m, struct snapshot *s, struct intent *in)
+static struct ask_commit ask_for(struct world *w, const struct metadata *m, struct snapshot *s)
 {
 	struct requirement *req = world_alloc(w, 2 * sizeof *req);
 	struct update *up = world_alloc(w, 2 * sizeof *up);
-	struct event ev = {.kind = EV_TABLE_COMMIT};
 	size_t n = 0;
 	ASSERT(metadata_uuid(m, &req[0].uuid));
 	req[0].kind = REQUIREMENT_TABLE_UUID;
@@ -238,27 +238,16 @@ static void send(struct world *w, struct table_id table, int64_t incarnation,
 		up[n].u.properties.v = pair;
 		up[n++].u.properties.n = 1;
 	}
-	ev.u.req.table = table;
-	ev.u.req.incarnation = incarnation;
-	ev.u.req.u.commit_table.requirements = req;
-	ev.u.req.u.commit_table.n_requirements = s ? 2 : 1;
-	ev.u.req.u.commit_table.updates = up;
-	ev.u.req.u.commit_table.n_updates = n;
-	struct attempt *a = world_alloc(w, sizeof *a);
-	a->in = in;
-	actors_send(w, REQ_REST, NULL, a, &ev);
+	return (struct ask_commit){req, s ? 2 : 1, up, n};
 }
 
-static void commit_once(struct world *w, struct table_id table, int64_t incarnation)
+/* NULL: a property change, or nothing came to mind. */
+static struct snapshot *draft(struct world *w, struct table_id table, struct metadata *m,
+			      struct intent **ret_in)
 {
-	struct metadata *m = store_metadata(w, pg_head(w, table)->metadata_location);
 	const struct snapshot *head = metadata_current_snapshot(m);
+	struct snapshot *sn = NULL;
 	struct err err = {0};
-	if (world_chance(w, 200)) {
-		send(w, table, incarnation, m, NULL, NULL);
-		metadata_unref(m);
-		return;
-	}
 	struct draft d = {.w = w, .m = m};
 	d.in = world_alloc(w, sizeof *d.in);
 	d.in->snapshot_id = (int64_t)(world_random(w) >> 2) + 1;
@@ -273,29 +262,137 @@ static void commit_once(struct world *w, struct table_id table, int64_t incarnat
 	const struct scan *s = head ? oracle_scan(w, table, m, head) : NULL;
 	bool deletes = w->conf.deletes && s && s->n && world_chance(w, 400);
 	if (deletes ? draft_delete(&d, s) : draft_append(&d)) {
-		struct snapshot *sn = draft_snapshot(&d);
+		sn = draft_snapshot(&d);
 		oracle_intend(w, d.in);
-		send(w, table, incarnation, m, sn, d.in);
+		*ret_in = d.in;
 	}
 	encode_out_free(d.out);
+	return sn;
+}
+
+static void commit_once(struct world *w, struct table_id table, int64_t incarnation)
+{
+	struct metadata *m = store_metadata(w, pg_head(w, table)->metadata_location);
+	struct event ev = {.kind = EV_TABLE_COMMIT};
+	struct attempt *a = world_alloc(w, sizeof *a);
+	struct snapshot *s = NULL;
+	bool properties = world_chance(w, 200);
+	if (!properties)
+		s = draft(w, table, m, &a->in);
+	ev.u.req.table = table;
+	ev.u.req.incarnation = incarnation;
+	if (s || properties) {
+		ev.u.req.u.commit_table = ask_for(w, m, s);
+		actors_send(w, REQ_REST, NULL, a, &ev);
+	}
 	metadata_unref(m);
+}
+
+/* ------------------------------------------------------------------ several tables at once */
+
+static void link_up(struct attempt *a, struct intent *in)
+{
+	if (in) {
+		in->mate = a->in;
+		a->in = in;
+	}
+}
+
+static void ask_created(struct world *w, struct attempt *a, struct ask_part *p)
+{
+	struct strv name = world_printf(w, "m%d", w->actors->files++);
+	struct strv location = world_printf(w, "file:///wh/%.*s", STRV_ARG(name));
+	struct strv *levels = world_alloc(w, sizeof *levels);
+	struct intent *in = world_alloc(w, sizeof *in);
+	levels[0] = STRV("ns");
+	struct metadata *m = actors_metadata(w, location);
+	uint8_t r[16];
+	char file[METADATA_FILE_NAME_MAX];
+	world_bytes(w, r, sizeof r);
+	metadata_file_name((struct strv){NULL, 0}, uuid_v4(r), metadata_wants_gzip(m), file);
+	*p = (struct ask_part){.name = name, .creates = true};
+	p->create = (struct ask_create){
+		.warehouse = STRV("wh"),
+		.levels = levels,
+		.n_levels = 1,
+		.name = name,
+		.metadata = m,
+		.location = world_printf(w, "%.*s/metadata/%s", STRV_ARG(location), file)};
+	in->creates = true;
+	ASSERT(metadata_uuid(p->create.metadata, &in->created.u));
+	oracle_intend(w, in);
+	link_up(a, in);
+}
+
+static void repeat(struct world *w, void *arg)
+{
+	struct attempt *a = arg;
+	struct event ev = a->ev;
+	actors_send(w, REQ_REST, NULL, a, &ev);
+}
+
+/* Changes of several tables, in no order; some only require, some come. */
+static void commit_many(struct world *w)
+{
+	struct ask_part *v = world_alloc(w, (TABLES_MAX + 1) * sizeof *v);
+	struct attempt *a = world_alloc(w, sizeof *a);
+	int from = world_below(w, w->conf.tables);
+	size_t n = 0;
+	for (int i = 0; i < w->conf.tables; i++) {
+		struct ask_part *p = &v[n];
+		struct intent *in = NULL;
+		if (world_chance(w, 250) ||
+		    !actors_table(w, (from + i) % w->conf.tables, &p->table, &p->incarnation))
+			continue;
+		struct metadata *m = store_metadata(w, pg_head(w, p->table)->metadata_location);
+		int dice = world_below(w, 10);
+		struct snapshot *s = dice < 7 ? draft(w, p->table, m, &in) : NULL;
+		p->name = STRV("a table");
+		p->commit = ask_for(w, m, s);
+		if (dice == 9)
+			p->commit.n_updates = 0;
+		link_up(a, in);
+		metadata_unref(m);
+		n++;
+	}
+	if (world_chance(w, 150))
+		ask_created(w, a, &v[n++]);
+	if (n == 0)
+		return;
+	a->ev = (struct event){.kind = EV_TABLES_COMMIT};
+	a->ev.u.req.u.commit_tables.v = v;
+	a->ev.u.req.u.commit_tables.n = n;
+	/* Creations are known again by the catalog, before the core. */
+	a->repeated = !w->conf.dropper && !(a->in && a->in->creates) && world_chance(w, 300);
+	struct event ev = a->ev;
+	actors_send(w, REQ_REST, NULL, a, &ev);
+	if (a->repeated)
+		world_at(w, world_below(w, 2000000), repeat, a);
 }
 
 void rest_reply(struct world *w, struct req *r, const struct reply *reply)
 {
 	struct attempt *a = r->arg;
-	if (reply->kind == REPLY_COMMITTED) {
-		if (a->in && !a->in->done)
-			world_fail(w, "a client was told of a commit that is not published");
+	if (reply->kind != REPLY_ERR) {
+		for (const struct intent *in = a->in; in; in = in->mate)
+			if (!in->done)
+				world_fail(w, "a client was told of a commit that is not published");
 		return;
 	}
 	if (status_info(reply->err.st)->http == 503)
 		world_fail(w, "a commit route answered 503");
-	if (status_info(reply->err.st)->effect == EFFECT_CLEAN && a->in) {
-		if (a->in->done)
+	if (status_info(reply->err.st)->effect != EFFECT_CLEAN)
+		return;
+	for (struct intent *in = a->in; in; in = in->mate) {
+		/* Of two copies the other may be published between the answer and now; and a table that
+		 * stands still answers neither. */
+		bool sure = a->repeated ? reply->err.st == ST_COMMIT_FAILED &&
+						  in->done_at < w->reply_since
+					: true;
+		if (in->done && sure)
 			world_fail(w, "a client was told that a published commit had failed: %s",
 				   status_info(reply->err.st)->name);
-		a->in->refused = true;
+		in->refused |= !a->repeated;
 	}
 }
 
@@ -305,7 +402,9 @@ static void again(struct world *w, void *arg)
 	int64_t incarnation;
 	if (w->calm)
 		return;
-	if (actors_table(w, world_below(w, w->conf.tables), &table, &incarnation))
+	if (w->conf.several && world_chance(w, 600))
+		commit_many(w);
+	else if (actors_table(w, world_below(w, w->conf.tables), &table, &incarnation))
 		commit_once(w, table, incarnation);
 	world_at(w, 20000 + world_below(w, 600000), again, arg);
 }

@@ -58,6 +58,11 @@ static void draw(struct world *w)
 	c->zombies = world_chance(w, 300);
 	/* Not drawn: the other seeds stay what they are. */
 	c->v2 = w->seed % 7 == 6;
+	c->several = w->seed % 4 == 3;
+	if (c->several) {
+		c->tables = 2 + (int)(w->seed / 4 % 2);
+		c->rest_clients += 2;
+	}
 	c->sql_us = 200 + world_below(w, 4000);
 	c->io_us = 200 + world_below(w, 10000);
 	c->run_us = 1500000 + world_below(w, 2500000);

@@ -37,6 +37,7 @@ struct sim_conf {
 	bool v2; /* tables begin with format version 2; somebody upgrades them */
 	bool zombies; /* some crashes only look like one */
 	bool outside; /* somebody changes rows by hand */
+	bool several; /* REST clients also commit to several tables at once */
 	bool operator; /* somebody halts tables and resumes them */
 	int steal; /* of 1000 files: somebody else's path */
 	int sql_us, io_us;         /* typical latencies */
@@ -299,6 +300,10 @@ struct intent {
 	struct bytes outcome; /* canonical */
 	bool done;            /* REST: published */
 	bool refused;         /* the client was told that nothing happened */
+	int64_t done_at;
+	bool creates;	      /* a table that comes with others */
+	struct table_id created;
+	struct intent *mate;  /* of the same request over several tables; the last: NULL */
 };
 /* Somebody writes a file of position deletes: rows of one data file in it, one call for each. */
 void oracle_delete_file(struct world *w, struct strv path, struct strv data_file,
@@ -308,6 +313,8 @@ void oracle_fini(struct world *w);
 void oracle_intend(struct world *w, struct intent *i);
 /* At the instant at which the decision becomes durable. */
 void oracle_published(struct world *w, const struct batch_row *row);
+/* After every statement: of the parts of a request all are published, or none. */
+void oracle_check_groups(struct world *w);
 /* Somebody stages another's path: whoever comes second is refused. */
 void oracle_stolen(struct world *w, struct strv path);
 /* From outside: a sealed transaction was aborted; the head has another version. */

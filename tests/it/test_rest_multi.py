@@ -1,0 +1,205 @@
+"""Commits of several tables in one request: all of it is seen, or nothing, whoever else is at work."""
+
+import concurrent.futures
+import random
+import threading
+import time
+
+import psycopg
+import pytest
+
+from support.catalog import creation, document, error, set_properties
+from support.lab import Lab
+from test_cases_commit import add, at, snapshot
+
+
+@pytest.fixture(scope="module")
+def lab(daemon):
+    lab = Lab(daemon, "multi")
+    yield lab
+    lab.check()
+
+
+def change(name, updates, requirements=(), ns="multi"):
+    return {"identifier": {"namespace": [ns], "name": name}, "requirements": list(requirements), "updates": list(updates)}
+
+
+def commit(lab, *changes):
+    return lab.rest.post("/v1/transactions/commit", {"table-changes": list(changes)})
+
+
+def tables(lab, *names, rows=3, audited=False):
+    """With rows in them. Not for the auditor: the snapshots of these tests list what is there once more."""
+    made = []
+    for name in names:
+        t = lab.table(name, audited=audited)
+        _, o = t.append(rows)
+        t.at = o.snapshot_id
+        made.append(t)
+    return made
+
+
+def load(lab, name):
+    return lab.rest.want(200, "GET", "/v1/namespaces/multi/tables/" + name).json["metadata"]
+
+
+def staged(lab, name):
+    body = {"name": name, "schema": {"type": "struct", "schema-id": 0, "fields": [
+        {"id": 1, "name": "id", "type": "long", "required": False}]}, "stage-create": True, "properties": {"format-version": "3"}}
+    return lab.rest.want(200, "POST", "/v1/namespaces/multi/tables", body).json["metadata"]
+
+
+def ids(meta):
+    return [s["snapshot-id"] for s in meta.get("snapshots", [])]
+
+
+def test_all_of_it(lab):
+    """Two snapshots, a property, a table that is only required, and a new table: one answer, all visible."""
+    a, b, c, d = tables(lab, "a1", "b1", "c1", "d1")
+    sa, sb, new = snapshot(a), snapshot(b), staged(lab, "n1")
+    before = load(lab, "d1")
+    got = commit(lab, change("b1", add(sb), [at("main", b.at)]), change("a1", add(sa), [at("main", a.at)]),
+                 change("c1", [set_properties(owner="me")]), change("d1", [], [at("main", d.at)]),
+                 change("n1", creation(new), [{"type": "assert-create"}]))
+    assert got.status == 204 and got.body == b"", got
+    assert load(lab, "a1")["current-snapshot-id"] == sa["snapshot-id"]
+    assert load(lab, "b1")["current-snapshot-id"] == sb["snapshot-id"]
+    assert load(lab, "c1")["properties"]["owner"] == "me"
+    assert load(lab, "d1") == before
+    assert load(lab, "n1")["table-uuid"] == new["table-uuid"]
+    # Workers go on, on all of them.
+    for t in (a, b, c, d):
+        t.append(2)
+
+
+@pytest.mark.parametrize("bad", ["first", "second", "required", "create", "gone", "namespace", "view", "updates"])
+def test_nothing_of_it(lab, bad):
+    """One part that cannot be: the answer names it, and neither rows nor names show a trace of the others."""
+    a, b, c = tables(lab, "a_" + bad, "b_" + bad, "c_" + bad)
+    sa, sb, new = snapshot(a), snapshot(b), staged(lab, "n_" + bad)
+    lab.rest.post("/v1/namespaces/multi/views", {"name": "v_" + bad, "schema": {"type": "struct", "schema-id": 0, "fields": []},
+                  "view-version": {"version-id": 1, "schema-id": 0, "timestamp-ms": 1, "summary": {}, "default-namespace": ["multi"],
+                                   "representations": [{"type": "sql", "sql": "select 1", "dialect": "spark"}]}, "properties": {}})
+    before = [load(lab, t + bad) for t in ("a_", "b_", "c_")]
+    changes = [change("a_" + bad, add(sa), [at("main", a.at if bad != "first" else 17)]),
+               change("b_" + bad, add(sb), [at("main", b.at if bad != "second" else 17)]),
+               change("c_" + bad, [], [at("main", c.at if bad != "required" else 17)]),
+               change("n_" + bad, creation(new), [{"type": "assert-create"}])]
+    want = {"first": (409, "CommitFailedException", "a_first"), "second": (409, "CommitFailedException", "b_second"),
+            "required": (409, "CommitFailedException", "c_required"), "create": (409, "CommitFailedException", "already exists"),
+            "gone": (404, "NoSuchTableException", "nope"), "namespace": (404, "NoSuchNamespaceException", "nowhere"),
+            "view": (409, "AlreadyExistsException", "v_view"), "updates": (400, None, "c_updates")}[bad]
+    if bad == "create":
+        changes.append(change("c_create2", creation(staged(lab, "c_create2")), [{"type": "assert-create"}]))
+        lab.rest.want(200, "POST", "/v1/namespaces/multi/tables", {
+            "name": "c_create2", "schema": {"type": "struct", "schema-id": 0, "fields": []}, "properties": {}})
+    elif bad == "gone":
+        changes.append(change("nope", [set_properties(a="1")]))
+    elif bad == "namespace":
+        changes.append(change("x", creation(new), [{"type": "assert-create"}], ns="nowhere"))
+    elif bad == "view":
+        changes.append(change("v_view", creation(staged(lab, "other")), [{"type": "assert-create"}]))
+    elif bad == "updates":
+        changes[2]["updates"] = [{"action": "set-current-schema", "schema-id": 77}]
+    e = error(commit(lab, *changes), *want)
+    if e["type"] == "CommitFailedException":
+        assert e["message"].startswith("Requirement failed"), e
+    assert [load(lab, t + bad) for t in ("a_", "b_", "c_")] == before
+    assert lab.rest.get("/v1/namespaces/multi/tables/n_" + bad).status == 404
+    for t in (a, b, c):
+        t.append(1)
+
+
+def test_named_twice(lab):
+    tables(lab, "twice")
+    error(commit(lab, change("twice", [set_properties(a="1")]), change("twice", [set_properties(b="1")])), 400,
+          "BadRequestException", "twice")
+
+
+def test_too_many(lab):
+    changes = [change("m%d" % i, [set_properties(a="1")]) for i in range(1025)]
+    error(commit(lab, *changes), 413, None, "at most 1024")
+
+
+def test_the_same_request_again(lab):
+    """case BC-131: the answer was lost, the bytes come again: never a conflict that makes a client delete live files."""
+    a, b, c = tables(lab, "a2", "b2", "c2")
+    sa, sb, new = snapshot(a), snapshot(b), staged(lab, "n2")
+    both = [change("a2", add(sa), [at("main", a.at)]), change("b2", add(sb), [at("main", b.at)])]
+    made = [change("c2", [set_properties(owner="one")]), change("n2", creation(new), [{"type": "assert-create"}])]
+    assert commit(lab, *both, *made).status == 204
+    assert commit(lab, *both, *made).status == 204
+    for t in (a, b, c):
+        t.append(1)
+    assert commit(lab, *both, *made).status == 204
+    assert ids(load(lab, "a2")).count(sa["snapshot-id"]) == 1
+    # A change that leaves no trace of its own and would do something now: nobody knows.
+    c.properties = load(lab, "c2")["properties"]
+    assert commit(lab, change("c2", [set_properties(owner="two")])).status == 204
+    error(commit(lab, *both, *made), 500, "CommitStateUnknownException")
+    assert load(lab, "c2")["properties"]["owner"] == "two"
+    # Another request that brings one of its snapshots again, and a new one, is not that request.
+    fresh = snapshot(b)
+    error(commit(lab, both[0], change("b2", add(fresh), [at("main", fresh["parent-snapshot-id"])])), 409, "CommitFailedException", "a2")
+    assert fresh["snapshot-id"] not in ids(load(lab, "b2"))
+
+
+def test_any_order_no_deadlock(lab, daemon):
+    """Eight clients, transactions over tables in every order, workers beside them: each is whole or not there, and none waits
+    for ever."""
+    names = ["o%d" % i for i in range(5)]
+    ts = dict(zip(names, tables(lab, *names)))
+    stop, done, refused = threading.Event(), [], []
+
+    def client(seed):
+        r = random.Random(seed)
+        for _ in range(12):
+            some = r.sample(names, r.randint(2, 4))
+            new = {n: snapshot(ts[n]) for n in some}
+            got = commit(lab, *[change(n, add(new[n]), [at("main", new[n]["parent-snapshot-id"])]) for n in some])
+            assert got.status in (204, 409, 429), got
+            (done if got.status == 204 else refused).append({n: new[n]["snapshot-id"] for n in some})
+
+    def worker(name):
+        while not stop.is_set():
+            ts[name].append(1)
+            time.sleep(0.02)
+    with concurrent.futures.ThreadPoolExecutor(10) as pool:
+        workers = [pool.submit(worker, n) for n in names[:2]]
+        clients = [pool.submit(client, i) for i in range(8)]
+        for f in clients:
+            f.result(timeout=120)
+        stop.set()
+        for f in workers:
+            f.result(timeout=60)
+    have = {n: set(ids(load(lab, n))) for n in names}
+    for t in done:
+        assert all(sid in have[n] for n, sid in t.items())
+    for t in refused:
+        assert not any(sid in have[n] for n, sid in t.items())
+    assert done, "nobody got through"
+
+
+def test_one_instant(lab, conninfo):
+    """Whoever reads both heads at one instant finds both parts of a transaction or neither."""
+    a, b = tables(lab, "i1", "i2")
+    uuids = [load(lab, n)["table-uuid"] for n in ("i1", "i2")]
+    stop = threading.Event()
+    seen = set()
+
+    def reader():
+        with psycopg.connect(conninfo, autocommit=True) as db:
+            while not stop.is_set():
+                rows = db.execute("SELECT metadata_location FROM frazil.head WHERE table_id = ANY (%s::uuid[])", (uuids,)).fetchall()
+                turns = [document(x[0])["properties"].get("turn") for x in rows]
+                assert len(turns) == 2 and turns[0] == turns[1], turns
+                seen.add(turns[0])
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        f = pool.submit(reader)
+        for turn in range(60):
+            parts = [change(n, [set_properties(turn=str(turn))]) for n in ("i1", "i2")]
+            random.shuffle(parts)
+            assert commit(lab, *parts).status == 204
+        stop.set()
+        f.result()
+    assert len(seen) > 5
