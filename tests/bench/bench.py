@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
 """Measures the daemon on this machine, and the Java library's own commits beside it.
 
-usage: bench.py [--long] [--only commits,batch,race,load,peers,state,parts]
+usage: bench.py [--long] [--only commits,batch,race,load,scale,deep,peers,state,parts]
 
 Sections:
   commits  1, 16, 64 and 256 workers on one table, each with one small transaction at a time: appends of
            one data file, deletes of one row, both; local files, and 60 ms added to every write
   batch    one transaction and 256 that touch the same file: the same statements and writes (checked)
   race     100 workers delete one row each of one data file, at once, twice: all land (checked)
-  load     loadTable beside nginx serving the same bytes
+  load     loadTable of 10, 1,000 and 10,000 snapshots, all and refs, plain and packed, beside nginx serving the
+           same bytes, Iceberg's REST test server on the same PostgreSQL, and SeaweedFS's Iceberg catalog
+  scale    304 by a tag, a list of 10,000 tables, creates beside 50,000, commits of properties on one table and on
+           many, beside the same two
+  deep     one client and a table of 10,000 snapshots
   peers    the Java library against Iceberg's REST test server and with JdbcCatalog, on the same
            PostgreSQL and disk, and against the daemon's REST catalog
   state    tables of 10,000 and 100,000 files (--files for others), with the whole index in memory and with a
@@ -40,8 +44,8 @@ import pyarrow as pa  # noqa: E402
 
 import frazil  # noqa: E402
 import peers  # noqa: E402
+import scale  # noqa: E402
 import state  # noqa: E402
-import webload  # noqa: E402
 from frazil import parquet  # noqa: E402
 from support.daemon import Daemon  # noqa: E402
 from support.postgres import Postgres  # noqa: E402
@@ -65,6 +69,7 @@ class Report:
 
     def __init__(self):
         self.lines = []
+        self.readme = []  # lines ready for README.md
         self.widths = []
 
     def say(self, text=""):
@@ -262,17 +267,22 @@ def race(daemon, folder, report):
     return landed
 
 
-def load(daemon, folder, report, o):
-    report.head("loadTable, 50 connections, beside nginx serving the same bytes", "snapshots", "bytes", "loads/s", "nginx/s",
-                "ratio")
-    for snapshots in o.load_snapshots:
-        table = Table(daemon, folder)
-        for _ in range(snapshots):
-            table.load("append", 1, "--once", "--tag", "s%d" % time.monotonic_ns())
-        target = "/v1/namespaces/bench/tables/" + table.name
-        body = daemon.rest.want(200, "GET", target).body
-        ours, theirs = webload.beside_nginx(daemon.uri + target, body, o.load_seconds)
-        report.row(snapshots, len(body), ours, theirs, "%.2f" % (ours / theirs))
+def at_scale(postgres, daemon, folder, report, o, only):
+    table = Table(daemon, folder)
+    table.load("append", 1, "--once")
+    source = table.metadata()
+    us = scale.Catalog("frazil", daemon.uri, conninfo=daemon.settings["pg.conninfo"])
+    others = scale.Others(postgres, folder, report) if {"load", "scale"} & set(only) else None
+    try:
+        if others:
+            scale.loads(us, others, report, o.load_snapshots, o.load_seconds, source, daemon.warehouse)
+        if "scale" in only:
+            scale.work(us, daemon, others, report, o, folder)
+        if "deep" in only:
+            scale.deep(us, daemon, report, source, folder)
+    finally:
+        if others:
+            others.close()
 
 
 def beside(report, o, peer, n, delay, rates):
@@ -337,11 +347,12 @@ def machine():
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--long", action="store_true", default=os.environ.get("BENCH") == "long")
-    p.add_argument("--only", default="commits,batch,race,load,peers,state,parts")
+    p.add_argument("--only", default="commits,batch,race,load,scale,deep,peers,state,parts")
     p.add_argument("--workers", default="1,16,64,256")
     p.add_argument("--modes", default="append,delete,mixed")
     p.add_argument("--delays", default="0,%d" % DELAY_MS)
     p.add_argument("--seconds", type=float)
+    p.add_argument("--snapshots", default="10,1000,10000")
     p.add_argument("--files", default=os.environ.get("BENCH_FILES"))
     o = p.parse_args()
     only = o.only.split(",")
@@ -349,7 +360,8 @@ def main():
     o.workers, o.modes = [int(w) for w in o.workers.split(",")], o.modes.split(",")
     o.files = [int(n) for n in (o.files or ("10000,100000,1000000" if o.long else "10000,100000")).split(",")]
     o.delays = [int(d) for d in o.delays.split(",")]
-    o.load_snapshots, o.load_seconds = ([10, 1000], 10) if o.long else ([10], 3)
+    o.load_snapshots, o.load_seconds = [int(n) for n in o.snapshots.split(",")], 8 if o.long else 1
+    o.scale_seconds, o.scale_tables = (10, 1000) if o.long else (2, 1000)
     o.peer_clients, o.peer_seconds, o.peer_warmup = ([1, 16, 64, 128], 20, 15) if o.long else ([1, 16, 64], 5, 4)
     os.environ.setdefault("FRAZILD", "build/gcc/frazild")
 
@@ -388,12 +400,17 @@ def main():
         try:
             if "race" in only:
                 landed = race(d, folder, report)
-            if "load" in only:
-                load(d, folder, report, o)
+            if {"load", "scale", "deep"} & set(only):
+                at_scale(postgres, d, folder, report, o, only)
             if "peers" in only:
                 java_peers(postgres, d, folder, report, o, rates, landed)
         finally:
             d.close()
+        if report.readme:
+            report.say()
+            report.say("for README.md:")
+            for line in report.readme:
+                report.say(line)
     finally:
         report.save(os.path.join(ROOT, "build/bench/results.txt"))
         postgres.remove()
