@@ -98,6 +98,21 @@ static bool copy_header(struct call *call, const char *name, struct strv *ret_v)
 	return !v.p || arena_strv(&call->arena, v, ret_v);
 }
 
+/* Whether the type that a body says it has is JSON, in any case and with any parameters; saying none
+ * is fine. Pages of a browser may send other types to any address without asking it. */
+static bool is_json(struct strv type)
+{
+	static const struct strv suffix = {"+json", 5};
+	struct strv media = strv_sub(type, 0, strv_find(type, ';'));
+	while (media.n && (media.p[media.n - 1] == ' ' || media.p[media.n - 1] == '\t'))
+		media.n--;
+	if (media.n == 0 || strv_ieq(media, STRV("application/json")))
+		return true;
+	return media.n > suffix.n && strv_find(media, ',') == media.n &&
+	       strv_ieq(strv_sub(media, 0, 12), STRV("application/")) &&
+	       strv_ieq(strv_sub(media, media.n - suffix.n, media.n), suffix);
+}
+
 static void op_serve(void *ctx, struct http_req *r)
 {
 	struct front *f = ctx;
@@ -137,6 +152,12 @@ static void op_serve(void *ctx, struct http_req *r)
 	const struct route_table *t = f->app->routes;
 	if (f->surface == ROUTE_REST && t->admit && !t->admit(call))
 		return;
+	/* The token route takes a form. */
+	if (call->body.n && call->hit.route != ROUTE_oauth_token && !is_json(call->content_type)) {
+		err_set(&err, ST_UNSUPPORTED_MEDIA, "Content-Type", "must be application/json");
+		call_reply_err(call, &err);
+		return;
+	}
 	route_fn fn = t->fn[call->hit.route];
 	if (!fn) {
 		err_set(&err, ST_NOT_ACCEPTABLE, "", "%s is not offered by this server",

@@ -14,6 +14,7 @@
  * - What it refuses itself (a malformed head, one that is too large, HTTP/1.1 without Host) it answers
  *   in HTML, its head twice when it was reading a head, and offers no way to change that:
  *   MHD_queue_response below takes its place.
+ * - It does not see the end of a peer's bytes that came together with the last of them: looked for here.
  * - A suspended connection is not watched, neither for its timeout nor for the peer: each request
  * has a timer of ours. Stopping with one suspended aborts the process.
  */
@@ -38,6 +39,10 @@
 #define DRAIN_LINGER_US 200000
 /* Slow clients may finish reading an answer or sending a request until this long after it. */
 #define DRAIN_SLOW_US 3000000
+/* First look for peers that have ended; the next ones take twice the time. */
+#define LOOK_US 1000000
+/* Seconds after which a refused client may come again. */
+#define RETRY_AFTER "1"
 #define BACKLOG 1024
 /* Bytes a second that a client must read of a long answer, beyond the time of a request. */
 #define SLOWEST_READER 65536
@@ -67,6 +72,7 @@ struct conn {
 	struct http *h;
 	struct MHD_Connection *conn;
 	struct loop_timer timer;
+	int64_t waits_mono_us, until_mono_us;
 };
 
 struct http_req {
@@ -79,9 +85,10 @@ struct http_req {
 	unsigned int status;
 	size_t reply_n;
 	struct loop_timer timer;
-	int64_t started_mono_us;
+	int64_t started_mono_us, due_mono_us; /* the timer may look earlier */
 	struct buf body;
 	const char *method;
+	const char *line_target; /* the library's copy, decoded by now */
 	void *user;
 	size_t target_n;
 	char target[];
@@ -212,9 +219,9 @@ enum MHD_Result MHD_queue_response(struct MHD_Connection *conn, unsigned int sta
 static enum MHD_Result queue_reply(struct http_req *r)
 {
 	/* A client that reads a byte now and then would hold the answer for ever. */
-	loop_timer_set(r->h->o.loop, &r->timer,
-		       loop_mono_us(r->h->o.loop) + r->h->o.request_timeout_ms * 1000 +
-			       (int64_t)(r->reply_n / r->h->o.read_rate) * 1000000);
+	r->due_mono_us = loop_mono_us(r->h->o.loop) + r->h->o.request_timeout_ms * 1000 +
+			 (int64_t)(r->reply_n / r->h->o.read_rate) * 1000000;
+	loop_timer_set(r->h->o.loop, &r->timer, r->due_mono_us);
 	if (r->h->draining)
 		MHD_add_response_header(r->response, MHD_HTTP_HEADER_CONNECTION, "close");
 	enum MHD_Result rc = send_response(r->conn, r->status, r->response);
@@ -260,20 +267,26 @@ static void refuse(struct http_req *r, const struct err *err)
 	buf_fini(&b);
 	r->h->stats.refused++;
 	r->state = REQ_SERVING;
-	http_reply(r, &(struct http_reply){.status = status_info(err->st)->http,
-					   .body = {body, n},
-					   .free_body = body ? base_free : NULL,
-					   .free_arg = body,
-					   .n_headers = 1,
-					   .headers = {{"Content-Type", "application/json"}}});
+	struct http_reply reply = {.status = status_info(err->st)->http,
+				   .body = {body, n},
+				   .free_body = body ? base_free : NULL,
+				   .free_arg = body,
+				   .n_headers = 1,
+				   .headers = {{"Content-Type", "application/json"}}};
+	if (status_info(err->st)->retry == RETRY_LATER) {
+		reply.headers[reply.n_headers].name = "Retry-After";
+		reply.headers[reply.n_headers++].value = RETRY_AFTER;
+	}
+	http_reply(r, &reply);
 }
 
 /* Heads. */
 
 struct head {
 	int lengths, encodings, hosts;
-	bool bad_name, bad_length, bad_encoding;
+	bool bad_name, bad_value, bad_length, bad_encoding, bad_expect, packed;
 	size_t length;
+	const char *end; /* of the value before */
 };
 
 /* RFC 9110 §5.6.2. */
@@ -290,6 +303,23 @@ static bool is_token(const char *p, size_t n)
 	return n > 0;
 }
 
+/* RFC 9110 §5.5. */
+static bool has_controls(struct strv v)
+{
+	for (size_t i = 0; i < v.n; i++)
+		if (((unsigned char)v.p[i] < ' ' && v.p[i] != '\t') || v.p[i] == 0x7f)
+			return true;
+	return false;
+}
+
+/* The library cuts a value at a NUL: then something else than the end of its line, which is two
+ * zeros by now, stands between it and the next name. */
+static bool hides_text(struct head *head, const char *key)
+{
+	uintptr_t at = (uintptr_t)key, end = (uintptr_t)head->end;
+	return end && at > end && at - end < CONNECTION_MEMORY && at - end != 2;
+}
+
 static enum MHD_Result on_header(void *cls, enum MHD_ValueKind kind, const char *key, size_t key_n,
 				 const char *value, size_t value_n)
 {
@@ -299,6 +329,9 @@ static enum MHD_Result on_header(void *cls, enum MHD_ValueKind kind, const char 
 	/* "Content-Length : 5" arrives with the space in its name. */
 	if (!is_token(key, key_n))
 		head->bad_name = true;
+	if (has_controls(v) || hides_text(head, key))
+		head->bad_value = true;
+	head->end = value ? value + v.n : NULL;
 	if (strv_ieq(name, STRV("Content-Length"))) {
 		int64_t n;
 		head->lengths++;
@@ -312,16 +345,38 @@ static enum MHD_Result on_header(void *cls, enum MHD_ValueKind kind, const char 
 			head->bad_encoding = true;
 	} else if (strv_ieq(name, STRV("Host"))) {
 		head->hosts++;
+	} else if (strv_ieq(name, STRV("Expect"))) {
+		if (v.n > 0 && !strv_ieq(v, STRV("100-continue")))
+			head->bad_expect = true;
+	} else if (strv_ieq(name, STRV("Content-Encoding"))) {
+		if (v.n > 0 && !strv_ieq(v, STRV("identity")))
+			head->packed = true;
 	}
 	return MHD_YES;
+}
+
+/* The same in the request line, where spaces may stand in front of the target alone. */
+static bool line_hides_text(const struct http_req *r, const char *version)
+{
+	for (const char *p = r->method + strlen(r->method); p < r->line_target; p++)
+		if (*p != 0 && *p != ' ' && *p != '\t')
+			return true;
+	return version != r->line_target + r->target_n + 1;
 }
 
 static enum status check_head(struct http_req *r, const char *version, struct err *err)
 {
 	struct head head = {0};
 	MHD_get_connection_values_n(r->conn, MHD_HEADER_KIND, on_header, &head);
+	if (line_hides_text(r, version))
+		return err_set(err, ST_BAD_REQUEST, "", "the request line holds a NUL");
+	/* Behind the last one at least two line feeds came. */
+	if (head.end && head.end[1] != 0)
+		head.bad_value = true;
 	if (head.bad_name)
 		return err_set(err, ST_BAD_REQUEST, "", "a header name is not a token");
+	if (head.bad_value)
+		return err_set(err, ST_BAD_REQUEST, "", "a header value holds control characters");
 	if (head.lengths + head.encodings > 1)
 		return err_set(err, ST_BAD_REQUEST, "",
 			       "more than one of Content-Length and Transfer-Encoding");
@@ -333,6 +388,11 @@ static enum status check_head(struct http_req *r, const char *version, struct er
 		return err_set(err, ST_BAD_REQUEST, "", "more than one Host");
 	if (head.hosts == 0 && strcmp(version, MHD_HTTP_VERSION_1_0) != 0)
 		return err_set(err, ST_BAD_REQUEST, "", "a Host header is required");
+	if (head.bad_expect)
+		return err_set(err, ST_EXPECTATION, "", "Expect may be 100-continue only");
+	if (head.packed)
+		return err_set(err, ST_UNSUPPORTED_MEDIA, "",
+			       "Content-Encoding: bodies of requests are taken as they are only");
 	if (head.length > r->h->o.max_body)
 		return err_set(err, ST_TOO_LARGE, "", "the body is larger than %zu bytes",
 			       r->h->o.max_body);
@@ -386,20 +446,48 @@ static void serve(struct http_req *r)
 
 /* libmicrohttpd's callbacks. */
 
-static void cut(struct http *h, struct MHD_Connection *conn)
+static int fd_of(struct MHD_Connection *conn)
 {
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(conn, MHD_CONNECTION_INFO_CONNECTION_FD);
-	h->stats.cut++;
-	if (info)
-		shutdown(info->connect_fd, SHUT_RDWR);
+	return info ? info->connect_fd : -1;
+}
+
+static void hang_up(struct http *h, struct MHD_Connection *conn)
+{
+	shutdown(fd_of(conn), SHUT_RDWR);
 	loop_hook_arm(h->o.loop, &h->hook);
+}
+
+static void cut(struct http *h, struct MHD_Connection *conn)
+{
+	h->stats.cut++;
+	hang_up(h, conn);
+}
+
+/* The peer sends no more, and all that it sent was read. */
+static bool has_ended(struct MHD_Connection *conn)
+{
+	char c;
+	return recv(fd_of(conn), &c, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
 }
 
 static void on_idle(struct loop_timer *t)
 {
 	struct conn *c = CONTAINER_OF(t, struct conn, timer);
-	cut(c->h, c->conn);
+	int64_t now = loop_mono_us(c->h->o.loop);
+	if (now >= c->until_mono_us)
+		cut(c->h, c->conn);
+	else if (has_ended(c->conn))
+		hang_up(c->h, c->conn);
+	else
+		loop_timer_set(c->h->o.loop, t,
+			       earlier(c->until_mono_us, 2 * now - c->waits_mono_us));
 }
 
 static struct conn *conn_of(struct MHD_Connection *conn)
@@ -412,15 +500,27 @@ static struct conn *conn_of(struct MHD_Connection *conn)
 /* A second more than the library, which ends the idle ones quietly. */
 static void wait_for_request(struct conn *c)
 {
-	if (c)
-		loop_timer_set(c->h->o.loop, &c->timer,
-			       loop_mono_us(c->h->o.loop) +
-				       (c->h->o.idle_timeout_ms + 1000) * 1000);
+	if (!c)
+		return;
+	c->waits_mono_us = loop_mono_us(c->h->o.loop);
+	c->until_mono_us = c->waits_mono_us + (c->h->o.idle_timeout_ms + 1000) * 1000;
+	loop_timer_set(c->h->o.loop, &c->timer, earlier(c->until_mono_us, c->waits_mono_us + LOOK_US));
 }
 
 static void on_deadline(struct loop_timer *t)
 {
 	struct http_req *r = CONTAINER_OF(t, struct http_req, timer);
+	int64_t now = loop_mono_us(r->h->o.loop);
+	bool reads = r->state == REQ_HEAD || r->state == REQ_BODY;
+	if (now < r->due_mono_us && reads && has_ended(r->conn)) {
+		hang_up(r->h, r->conn);
+		return;
+	}
+	if (now < r->due_mono_us) {
+		loop_timer_set(r->h->o.loop, t,
+			       reads ? earlier(r->due_mono_us, now + LOOK_US) : r->due_mono_us);
+		return;
+	}
 	if (r->state == REQ_SERVING) {
 		r->h->o.ops->overdue(r->h->o.ctx, r);
 		ASSERT(r->state == REQ_REPLIED);
@@ -439,13 +539,15 @@ static void *on_target(void *cls, const char *target, struct MHD_Connection *con
 	size_t n = strlen(target);
 	struct http_req *r = base_calloc(1, sizeof *r + n + 1);
 	memcpy(r->target, target, n);
+	r->line_target = target;
 	r->target_n = n;
 	r->h = h;
 	r->conn = conn;
 	r->started_mono_us = loop_mono_us(h->o.loop);
 	buf_init(&r->body, h->o.max_body);
 	loop_timer_init(&r->timer, on_deadline);
-	loop_timer_set(h->o.loop, &r->timer, http_deadline_mono_us(r));
+	r->due_mono_us = http_deadline_mono_us(r);
+	loop_timer_set(h->o.loop, &r->timer, earlier(r->due_mono_us, r->started_mono_us + LOOK_US));
 	h->stats.requests++;
 	struct conn *c = conn_of(conn);
 	if (c)

@@ -216,7 +216,7 @@ static struct strv origin_form(struct strv target)
 	static const char *const schemes[] = {"http://", "https://"};
 	for (size_t i = 0; i < ARRAY_SIZE(schemes); i++) {
 		struct strv scheme = strv_of(schemes[i]);
-		if (strv_starts(target, scheme)) {
+		if (target.n >= scheme.n && strv_ieq(strv_sub(target, 0, scheme.n), scheme)) {
 			target = strv_sub(target, scheme.n, target.n);
 			return strv_sub(target, strv_find(target, '/'), target.n);
 		}
