@@ -197,8 +197,27 @@ static enum status check_row_ids(struct metadata_change *c, const struct snapsho
 	return ST_OK;
 }
 
-static enum status add_snapshot(struct metadata_change *c, const struct snapshot *s)
+/* Readers and the specification know four; version 1 may say none, and some of its writers left it out
+ * of a summary. */
+static enum status check_operation(struct metadata_change *c, struct snapshot *s)
 {
+	static const char *const known[] = {"append", "replace", "overwrite", "delete"};
+	if (c->m->format_version < 2 && !s->operation.p) {
+		s->operation = s->n_summary > 0 ? STRV("overwrite") : s->operation;
+		return ST_OK;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		if (strv_eq(s->operation, strv_of(known[i])))
+			return ST_OK;
+	return err_set(c->err, ST_VALIDATION, "snapshot.summary.operation",
+		       "must be append, replace, overwrite or delete: %.*s",
+		       STRV_ARG(strv_sub(s->operation, 0, 64)));
+}
+
+static enum status add_snapshot(struct metadata_change *c, const struct snapshot *given)
+{
+	struct snapshot own = *given;
+	const struct snapshot *s = &own;
 	struct metadata *m = c->m;
 	struct metasnap *block = NULL;
 	const char *missing = !m->schemas.n  ? "schema"
@@ -216,7 +235,8 @@ static enum status add_snapshot(struct metadata_change *c, const struct snapshot
 	if (s->schema_id != SCHEMA_ID_NONE && !metadata_schema_by_id(m, s->schema_id))
 		return err_set(c->err, ST_VALIDATION, "snapshot.schema-id",
 			       "Cannot add a snapshot with unknown schema: %d", (int)s->schema_id);
-	if ((st = check_sequence(c, s)) != ST_OK || (st = check_row_ids(c, s, &next)) != ST_OK)
+	if ((st = check_operation(c, &own)) != ST_OK || (st = check_sequence(c, s)) != ST_OK ||
+	    (st = check_row_ids(c, s, &next)) != ST_OK)
 		return st;
 	if ((st = metasnap_new(s, &block, c->err)) != ST_OK)
 		return st;

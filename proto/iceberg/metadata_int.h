@@ -1,5 +1,5 @@
 /* The inside of struct metadata, shared by metadata.c (reading and writing out), metadata_parse.c,
- * metadata_new.c, metadata_apply.c, metadata_shape.c, metadata_check.c, metadata_history.c and
+ * metadata_new.c, metadata_apply.c, metadata_shape.c, metadata_evolve.c, metadata_check.c, metadata_history.c and
  * metadata_files.c.
  * Nobody else includes it. A version is mutable until its maker hands it out. */
 #ifndef PROTO_ICEBERG_METADATA_INT_H
@@ -88,6 +88,11 @@ struct metadata_change {
 };
 /* Updates of schemas, specs and sort orders (metadata_shape.c). */
 MUST_CHECK enum status metadata_shape(struct metadata_change *c, const struct update *u);
+
+/* Whether a schema may follow the current one; last: last-column-id before it came; added: it is new to
+ * the table (metadata_evolve.c). */
+MUST_CHECK enum status metadata_check_evolution(struct metadata_change *c, const struct schema *to,
+						int32_t last, bool added);
 
 /* Invariants between members that any change may break (metadata_check.c): status `bad`. */
 MUST_CHECK enum status metadata_check(const struct metadata *m, enum status bad, struct err *err);

@@ -2,9 +2,6 @@
  * schema that is current at that point of the request. */
 #include "proto/iceberg/metadata_int.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 /* The id for a new entry: one above all others, `first` for the first. */
 static enum status next_id(const struct metapart_list *l, int32_t first, int32_t *ret,
 			   struct err *err)
@@ -27,113 +24,11 @@ static enum status add(struct metadata_change *c, struct metapart_list *l, struc
 
 /* ---- schemas ---- */
 
-/* A date that feeds a partition may only become a timestamp when the partition value stays. */
-static bool date_partition_changes(const struct metadata *m, int32_t id)
-{
-	for (size_t i = 0; i < m->specs.n; i++) {
-		const struct partition_spec *spec = &m->specs.v[i]->u.spec;
-		for (size_t k = 0; k < spec->n; k++) {
-			enum transform_kind t = spec->fields[k].transform.kind;
-			if (spec->fields[k].source_id == id && t != TRANSFORM_YEAR &&
-			    t != TRANSFORM_MONTH && t != TRANSFORM_DAY && t != TRANSFORM_VOID)
-				return true;
-		}
-	}
-	return false;
-}
-
-/* Whether a default, in canonical JSON, stayed the same value when its column was promoted. Numbers
- * keep their text; a float that was rounded may be written out as the double that it is. */
-static bool same_default(const struct schema_node *from, const struct schema_node *to)
-{
-	struct strv x = from->field->initial_default, y = to->field->initial_default;
-	const char *more =
-		to->type->kind == TYPE_TIMESTAMP ? "T00:00:00.000000\"" : "T00:00:00.000000000\"";
-	if (!x.p != !y.p)
-		return false;
-	if (!x.p || strv_eq(x, y))
-		return true;
-	if (from->type->kind == TYPE_DATE && to->type->kind != TYPE_DATE) {
-		x.n--; /* the quote */
-		return strv_starts(y, x) && strv_eq(strv_sub(y, x.n, y.n), strv_of(more));
-	}
-	char narrow[64], wide[64];
-	if (from->type->kind != TYPE_FLOAT || to->type->kind != TYPE_DOUBLE ||
-	    x.n >= sizeof narrow || y.n >= sizeof wide)
-		return false;
-	snprintf(narrow, sizeof narrow, "%.*s", STRV_ARG(x));
-	snprintf(wide, sizeof wide, "%.*s", STRV_ARG(y));
-	return (double)strtof(narrow, NULL) == strtod(wide, NULL);
-}
-
-static enum status refuse_column(struct metadata_change *c, const struct schema_node *to,
-				 const char *why)
-{
-	return err_set(c->err, ST_VALIDATION, "schema.fields", "%s %.*s", why,
-		       STRV_ARG(strv_sub(to->full_name, 0, 64)));
-}
-
-static enum status check_column(struct metadata_change *c, const struct schema_node *from,
-				const struct schema_node *to)
-{
-	bool date = from->type->kind == TYPE_DATE && to->type->kind != TYPE_DATE;
-	bool ok = type_is_nested(from->type) ||
-				  (type_is_nested(to->type) && from->type->kind != TYPE_UNKNOWN)
-			  ? from->type->kind == to->type->kind
-			  : type_promotes(from->type, to->type, c->m->format_version);
-	if (!ok || (date && date_partition_changes(c->m, to->id)))
-		return err_set(c->err, ST_VALIDATION, "schema.fields",
-			       "Cannot change column type: %.*s: %s -> %s",
-			       STRV_ARG(strv_sub(to->full_name, 0, 64)), type_name(from->type).z,
-			       type_name(to->type).z);
-	if (from->field && to->field && !same_default(from, to))
-		return refuse_column(c, to, "Cannot change the initial default of column");
-	return ST_OK;
-}
-
-/* A required column whose values old rows have: they held it all along, or its default fills them
- * (spec "Default values"). New fields of a new struct, or of one that was unknown, are absent
- * with it. */
-static enum status check_required(struct metadata_change *c, const struct schema *from,
-				  const struct schema_node *old, const struct schema_node *to)
-{
-	if (!to->required || (old && old->required))
-		return ST_OK;
-	if (old)
-		return refuse_column(c, to,
-				     "Cannot change column nullability: optional -> required:");
-	bool fills = to->field && to->field->initial_default.p && to->field->write_default.p;
-	const struct schema_node *above = to->parent ? schema_find(from, to->parent->id) : NULL;
-	if (fills || (to->parent && (!above || !type_is_nested(above->type))))
-		return ST_OK;
-	return refuse_column(
-		c, to, "Incompatible change: cannot add required column without a default value:");
-}
-
-/* Files of the current snapshot must stay readable under the new schema. A replaced table, whose
- * main branch was removed earlier in the request, has none: its columns keep their ids by name and
- * may take any type. A schema that the table had already may bring back a required column. */
-static enum status check_evolution(struct metadata_change *c, const struct schema *to, bool added)
-{
-	const struct schema *from = metadata_schema(c->m);
-	if (!from || c->m->current_snapshot_id == SNAPSHOT_NONE)
-		return ST_OK;
-	for (size_t i = 0; i < to->n_nodes; i++) {
-		const struct schema_node *old = schema_find(from, to->nodes[i].id);
-		enum status st = old ? check_column(c, old, &to->nodes[i]) : ST_OK;
-		if (st == ST_OK && added)
-			st = check_required(c, from, old, &to->nodes[i]);
-		if (st != ST_OK)
-			return st;
-	}
-	return ST_OK;
-}
-
 static enum status add_schema(struct metadata_change *c, const struct schema *s)
 {
 	struct metadata *m = c->m;
 	struct metapart *p = NULL;
-	int32_t id = 0;
+	int32_t id = 0, last = m->last_column_id;
 	enum status st = schema_check_version(s, m->format_version, c->err);
 	if (st != ST_OK)
 		return st;
@@ -147,7 +42,7 @@ static enum status add_schema(struct metadata_change *c, const struct schema *s)
 			return ST_OK;
 		}
 	}
-	if ((st = check_evolution(c, s, true)) != ST_OK ||
+	if ((st = metadata_check_evolution(c, s, last, true)) != ST_OK ||
 	    (st = next_id(&m->schemas, 0, &id, c->err)) != ST_OK ||
 	    (st = metapart_schema_copy(s, id, &p, c->err)) != ST_OK)
 		return st;
@@ -163,7 +58,8 @@ static enum status set_schema(struct metadata_change *c, int32_t id)
 	if (!metadata_schema_by_id(c->m, id))
 		return err_set(c->err, ST_VALIDATION, "schema-id",
 			       "Cannot set current schema to unknown schema: %d", (int)id);
-	enum status st = check_evolution(c, metadata_schema_by_id(c->m, id), false);
+	enum status st = metadata_check_evolution(c, metadata_schema_by_id(c->m, id),
+						 c->m->last_column_id, false);
 	if (st != ST_OK)
 		return st;
 	c->changed |= id != c->m->current_schema_id;
@@ -212,7 +108,12 @@ static enum status number_spec(struct metadata_change *c, struct partition_spec 
 	if (s->n > 0)
 		memcpy(fields, s->fields, s->n * sizeof *fields);
 	s->fields = fields;
-	return partition_assign_ids(s, specs, m->specs.n, m->format_version, ret_last, c->err);
+	enum status st = partition_assign_ids(s, specs, m->specs.n, m->format_version, ret_last,
+					      c->err);
+	/* Version 1 prescribes the ids by place. */
+	return st == ST_OK && m->format_version >= 2
+		       ? partition_check_reuse(s, specs, m->specs.n, c->err)
+		       : st;
 }
 
 static enum status add_spec(struct metadata_change *c, const struct partition_spec *spec)

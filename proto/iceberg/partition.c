@@ -254,6 +254,39 @@ enum status partition_assign_ids(struct partition_spec *spec,
 	return ST_OK;
 }
 
+static bool same_source(const struct partition_field *f, const struct partition_field *g)
+{
+	return f->source_id == g->source_id &&
+	       (f->transform.kind == TRANSFORM_VOID || g->transform.kind == TRANSFORM_VOID);
+}
+
+enum status partition_check_reuse(const struct partition_spec *spec,
+				  const struct partition_spec *const *specs, size_t n_specs,
+				  struct err *err)
+{
+	for (size_t i = 0; i < spec->n; i++) {
+		const struct partition_field *f = &spec->fields[i];
+		bool known = false, fits = false;
+		for (size_t s = 0; s < n_specs; s++)
+			for (size_t k = 0; k < specs[s]->n; k++) {
+				const struct partition_field *g = &specs[s]->fields[k];
+				if (g->field_id != f->field_id)
+					continue;
+				known = true;
+				/* Format version 1 put a void where a field was dropped. */
+				fits |= same_term(f, g) || same_source(f, g);
+			}
+		if (known && !fits) {
+			err_set(err, ST_VALIDATION, "field-id",
+				"Cannot reuse partition field id %d for another source or transform",
+				(int)f->field_id);
+			err_prefix(err, "fields[%zu]", i);
+			return ST_VALIDATION;
+		}
+	}
+	return ST_OK;
+}
+
 int32_t partition_last_id(const struct partition_spec *spec)
 {
 	int32_t last = PARTITION_FIELD_ID_FIRST - 1;

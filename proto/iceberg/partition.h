@@ -67,6 +67,11 @@ MUST_CHECK enum status partition_assign_ids(struct partition_spec *spec,
 					    size_t n_specs, int format_version, int32_t *io_last_id,
 					    struct err *err);
 /* Greatest field id, PARTITION_FIELD_ID_FIRST - 1 when there are no fields. */
+/* ST_VALIDATION when a field has the id that another source or transform has in one of the specs: their
+ * tuples are joined by these ids. */
+MUST_CHECK enum status partition_check_reuse(const struct partition_spec *spec,
+					     const struct partition_spec *const *specs,
+					     size_t n_specs, struct err *err);
 int32_t partition_last_id(const struct partition_spec *spec);
 /* The struct type of partition tuples: one optional field per spec field, with the partition
  * field's id and name and the transform's result type. A dropped source column gives TYPE_UNKNOWN

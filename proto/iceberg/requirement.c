@@ -23,6 +23,10 @@ static enum status parse_ref(const struct jval *v, struct arena *a, struct requi
 	bool has = false;
 	struct strv ref;
 	enum status st = jval_need_str(v, "ref", ST_BAD_REQUEST, &ref, err);
+	/* Some writers drop a null: what they meant to assert is not for us to guess. */
+	if (st == ST_OK && !jval_get(v, "snapshot-id"))
+		st = err_set(err, ST_BAD_REQUEST, "snapshot-id",
+			     "is missing; null asserts that the ref does not exist");
 	if (st == ST_OK)
 		st = jval_opt_i64(v, "snapshot-id", ST_BAD_REQUEST, &r->snapshot_id, &has, err);
 	if (st != ST_OK)

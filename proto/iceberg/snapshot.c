@@ -166,8 +166,6 @@ enum status snapshot_from_jval(const struct jval *v, struct arena *a, struct sna
 			return err_set(err, bad, "summary", "summary values must be strings");
 		take_summary(&s, pairs, kv);
 	}
-	if (jval_count(summary) > 0 && !s.operation.p)
-		s.operation = STRV("overwrite");
 	if ((st = check(&s, bad, err)) != ST_OK)
 		return st;
 	*ret_s = s;

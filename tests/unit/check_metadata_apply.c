@@ -371,6 +371,7 @@ START_TEST(immutable)
 			     .schema_id = 1,
 			     .timestamp_ms = NOW,
 			     .first_row_id = 100,
+			     .operation = STRV("append"),
 			     .manifest_list = STRV("x")};
 	struct update u[] = {
 		{.kind = UPDATE_ADD_SNAPSHOT, .u.snapshot = &s},

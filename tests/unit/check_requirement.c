@@ -59,7 +59,6 @@ static const struct {
 	 "tag t was created concurrently", "table does not exist"},
 	{"{\"type\":\"assert-ref-snapshot-id\",\"ref\":\"new\",\"snapshot-id\":null}", NULL,
 	 "table does not exist"},
-	{"{\"type\":\"assert-ref-snapshot-id\",\"ref\":\"new\"}", NULL, "table does not exist"},
 	{"{\"type\":\"assert-ref-snapshot-id\",\"ref\":\"new\",\"snapshot-id\":4}",
 	 "branch or tag new is missing, expected 4", "table does not exist"},
 	{"{\"type\":\"assert-last-assigned-field-id\",\"last-assigned-field-id\":3}", NULL, NULL},
@@ -147,6 +146,10 @@ static const struct {
 	{"[{\"type\":\"assert-ref-snapshot-id\",\"ref\":\"m\",\"snapshot-id\":-9223372036854775808}"
 	 "]",
 	 "requirements[0].snapshot-id"},
+	/* case BC-010: a dropped null is no null. */
+	{"[{\"type\":\"assert-ref-snapshot-id\",\"ref\":\"m\"}]", "requirements[0].snapshot-id"},
+	{"[{\"type\":\"assert-ref-snapshot-id\",\"ref-name\":\"m\",\"snapshot-id\":null}]",
+	 "requirements[0].ref"},
 	{"[{\"type\":\"assert-default-spec-id\"}]", "requirements[0].default-spec-id"},
 	{"[{\"type\":\"assert-default-spec-id\",\"default-spec-id\":2147483648}]",
 	 "requirements[0].default-spec-id"},
