@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 #include "daemon/commit/state.h"
+#include "daemon/commit/lineage.h"
+#include "daemon/commit/used.h"
 #include "daemon/commit/walk.h"
 #include "proto/iceberg/metadata.h"
 
@@ -27,6 +29,8 @@ struct creation {
 	bool busy; /* an effect of its object is under way */
 	bool unwanted; /* let go of when that has ended */
 	int64_t since_us;
+	struct gather gather; /* of the manifest lists that it brings */
+	struct needs needs;
 	struct timer timer;
 };
 
@@ -49,6 +53,7 @@ static void creation_fini(void *p)
 	struct creation *k = p;
 	metadata_unref(k->metadata);
 	encode_out_free(k->out);
+	needs_fini(&k->needs);
 	arena_fini(&k->arena);
 }
 
@@ -63,19 +68,27 @@ static void creation_over(struct creation *k)
 	request_let(r);
 }
 
-static void creation_fail(struct core *c, struct creation *k, enum status st, const char *msg)
+static void creation_refuse(struct core *c, struct creation *k, enum status st,
+			    const struct err *err)
 {
 	if (k->part) {
 		/* Its owner lets go of it. */
-		struct err err = {0};
-		err_set(&err, st, "", "%s", msg);
-		multi_fail(c, k->part, &err);
+		struct err told = *err;
+		told.st = st;
+		multi_fail(c, k->part, &told);
 		return;
 	}
-	request_status(c, k->r, st, "", msg);
+	request_status(c, k->r, st, err->field, err->msg);
 	if (k->ledgered)
 		publish_unledger(c, k->create.table, k->id, -1);
 	creation_over(k);
+}
+
+static void creation_fail(struct core *c, struct creation *k, enum status st, const char *msg)
+{
+	struct err err = {0};
+	snprintf(err.msg, sizeof err.msg, "%s", msg);
+	creation_refuse(c, k, st, &err);
 }
 
 static bool dotted(struct arena *a, const struct creation *k, bool with_name, struct strv *ret_s)
@@ -259,6 +272,88 @@ static void create_encoded(struct core *c, void *ctx, const struct event *ev)
 	e->u.sql.u.ledger = k->ledger;
 }
 
+/* The snapshots that a creation brings, judged as those of a later commit are. */
+static enum cache_answer look_at(struct core *c, struct creation *k, struct err *err)
+{
+	const struct metadata *m = k->metadata;
+	size_t n = metadata_snapshot_count(m), n_known = 0;
+	bool waiting = false;
+	enum status st = ST_OK;
+	for (size_t i = 0; i < n; i++)
+		if (c->pg_ms > 0 && metadata_snapshot_at(m, i)->timestamp_ms >
+					    c->pg_ms + SNAPSHOT_AHEAD_MAX_MS) {
+			err_set(err, ST_VALIDATION, "snapshot.timestamp-ms",
+				"more than a minute ahead of the server's clock");
+			return CACHE_FAIL;
+		}
+	if (metadata_format_version(m) < 3 && c->conf.verify_snapshots == 0)
+		return CACHE_HAVE;
+	const struct manifest_list **known =
+		arena_calloc(&k->arena, n + 1, sizeof(struct manifest_list *));
+	if (!known) {
+		err_set(err, ST_TOO_LARGE, "updates", "too many snapshots");
+		return CACHE_FAIL;
+	}
+	for (size_t i = 0; i < n; i++) {
+		const struct snapshot *s = metadata_snapshot_at(m, i);
+		struct mlist *list = NULL;
+		if (!s->manifest_list.p)
+			continue;
+		enum cache_answer ans =
+			cache_list(c->cache, s->manifest_list, &k->needs, &list, err);
+		if (ans == CACHE_FAIL) {
+			err_prefix(err, "snapshot.manifest-list");
+			return ans;
+		}
+		waiting |= ans == CACHE_WAIT;
+		if (waiting)
+			continue;
+		st = used_list_check(list, m, err);
+		if (st == ST_OK && metadata_format_version(m) >= 3)
+			st = lineage_check(&list->l, known, n_known, 0,
+					   s->first_row_id + s->added_rows, err);
+		if (st != ST_OK)
+			return CACHE_FAIL;
+		known[n_known++] = &list->l;
+	}
+	return waiting ? CACHE_WAIT : CACHE_HAVE;
+}
+
+static void create_look(struct core *c, struct gather *g)
+{
+	struct creation *k = CONTAINER_OF(g, struct creation, gather);
+	struct err err = {0};
+	k->busy = false;
+	if (k->unwanted) {
+		create_forget(c, k);
+		return;
+	}
+	if (k->r && k->r->answered) {
+		creation_fail(c, k, ST_OVERLOADED, "");
+		return;
+	}
+	enum cache_answer ans = look_at(c, k, &err);
+	if (ans == CACHE_WAIT) {
+		k->busy = true;
+		core_gather(c, g, &k->needs);
+		return;
+	}
+	needs_release(&k->needs);
+	if (ans == CACHE_FAIL) {
+		bool passing = err.st == ST_IO || err.st == ST_UNAVAILABLE ||
+			       err.st == ST_OVERLOADED;
+		creation_refuse(c, k, passing ? ST_OVERLOADED : ST_VALIDATION, &err);
+		return;
+	}
+	k->in = (struct encode_in){
+		.metadata = k->metadata, .metadata_path = k->path, .max_bytes = DOCUMENT_MAX};
+	k->out = encode_out_new(DOCUMENT_MAX);
+	k->busy = true;
+	struct effect *e = core_emit(c, FX_ENCODE, create_encoded, k);
+	e->u.encode.in = &k->in;
+	e->u.encode.out = k->out;
+}
+
 static void begin(struct core *c, struct creation *k, const struct ask_create *in)
 {
 	struct metadata *m = in->metadata;
@@ -305,13 +400,9 @@ static void begin(struct core *c, struct creation *k, const struct ask_create *i
 		create_send(c, k);
 		return;
 	}
-	k->in = (struct encode_in){
-		.metadata = k->metadata, .metadata_path = k->path, .max_bytes = DOCUMENT_MAX};
-	k->out = encode_out_new(DOCUMENT_MAX);
-	k->busy = true;
-	struct effect *e = core_emit(c, FX_ENCODE, create_encoded, k);
-	e->u.encode.in = &k->in;
-	e->u.encode.out = k->out;
+	k->gather.run = create_look;
+	k->needs.tolerant = true;
+	create_look(c, &k->gather);
 }
 
 void create_table(struct core *c, struct request *r)

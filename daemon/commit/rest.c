@@ -3,11 +3,10 @@
 #include "daemon/commit/state.h"
 
 #include "daemon/commit/lineage.h"
+#include "daemon/commit/used.h"
 #include "proto/iceberg/metadata.h"
 #include "proto/iceberg/requirement.h"
 #include "proto/iceberg/update.h"
-
-#define AHEAD_MAX_MS INT64_C(60000)
 
 void rest_enqueue(struct core *c, struct request *r)
 {
@@ -213,7 +212,7 @@ static enum cache_answer check_snapshots(struct core *c, struct batch *b, bool a
 		if (u->kind != UPDATE_ADD_SNAPSHOT)
 			continue;
 		const struct snapshot *s = u->u.snapshot;
-		if (c->pg_ms > 0 && s->timestamp_ms > c->pg_ms + AHEAD_MAX_MS) {
+		if (c->pg_ms > 0 && s->timestamp_ms > c->pg_ms + SNAPSHOT_AHEAD_MAX_MS) {
 			err_set(err, ST_VALIDATION, "snapshot.timestamp-ms",
 				"more than a minute ahead of the server's clock");
 			err_prefix(err, "updates[%zu]", i);
@@ -233,6 +232,10 @@ static enum cache_answer check_snapshots(struct core *c, struct batch *b, bool a
 		if (ans == CACHE_WAIT) {
 			waiting = true;
 			continue;
+		}
+		if (used_list_check(list, b->fresh, err) != ST_OK) {
+			err_prefix(err, "updates[%zu]", i);
+			return CACHE_FAIL;
 		}
 		struct known_lists known = {0};
 		waiting |= !know(c, b, i, s, all, &known);
@@ -364,6 +367,8 @@ static enum cache_answer view_one(struct core *c, struct batch *b, const struct 
 	if (!s->manifest_list.p)
 		return CACHE_HAVE;
 	enum cache_answer ans = cache_list(c->cache, s->manifest_list, &b->needs, &list, err);
+	if (ans == CACHE_HAVE && used_list_check(list, b->fresh, err) != ST_OK)
+		ans = CACHE_FAIL;
 	if (ans != CACHE_HAVE)
 		return ans;
 	const struct snapshot *parent = metadata_snapshot(b->fresh, s->parent_id);
@@ -530,8 +535,11 @@ void rest_plan(struct core *c, struct batch *b)
 			return;
 		}
 	}
-	enum cache_answer ans = check_snapshots(c, b, false, &err);
-	if (ans == CACHE_FAIL && err.st == ST_VALIDATION) {
+	enum cache_answer ans = used_specs(b->base, b->fresh, &b->used_at, c->cache, &b->needs, &err);
+	bool unused = ans == CACHE_HAVE;
+	if (unused)
+		ans = check_snapshots(c, b, false, &err);
+	if (unused && ans == CACHE_FAIL && err.st == ST_VALIDATION) {
 		/* It may use manifests that only an older snapshot lists. */
 		struct err more = {0};
 		enum cache_answer again = check_snapshots(c, b, true, &more);

@@ -240,6 +240,9 @@ struct table {
 	int failures; /* of loading, in a row */
 };
 
+/* A snapshot's time may be this much ahead of the clock. */
+#define SNAPSHOT_AHEAD_MAX_MS INT64_C(60000)
+
 struct batch {
 	struct core *core;
 	struct table *table;
@@ -262,6 +265,7 @@ struct batch {
 	struct plan *plan;
 	struct metadata *fresh; /* REST: the applied metadata */
 	struct metadata *base;	/* REST: what it was applied to */
+	size_t used_at; /* REST: how far used_specs has looked */
 	struct verify_snapshot *verify; /* REST: references are held */
 	size_t n_verify;
 	struct verify_out unread; /* files that could not be looked at */

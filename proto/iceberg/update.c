@@ -76,7 +76,7 @@ static enum status parse_set_properties(const struct jval *v, struct arena *a, s
 {
 	/* "updated" is what the first clients sent. */
 	const struct jval *map = NULL;
-	const char *key = jval_get(v, "updates") ? "updates" : "updated";
+	const char *key = !jval_get(v, "updates") && jval_get(v, "updated") ? "updated" : "updates";
 	enum status st = jval_need_object(v, key, BAD, &map, err);
 	if (st != ST_OK)
 		return st;
@@ -98,7 +98,7 @@ static enum status parse_remove_properties(const struct jval *v, struct arena *a
 					   struct err *err)
 {
 	const struct jval *list = NULL;
-	const char *key = jval_get(v, "removals") ? "removals" : "removed";
+	const char *key = !jval_get(v, "removals") && jval_get(v, "removed") ? "removed" : "removals";
 	enum status st = jval_need_array(v, key, BAD, &list, err);
 	if (st != ST_OK)
 		return st;

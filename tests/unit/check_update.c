@@ -151,7 +151,7 @@ static const struct {
 	{"[{\"action\":\"set-properties\",\"updates\":{\"a\":1}}]", "updates[0].updates"},
 	{"[{\"action\":\"set-properties\",\"updates\":{\"a\":null}}]", "updates[0].updates"},
 	{"[{\"action\":\"remove-properties\",\"removals\":[1]}]", "updates[0].removals"},
-	{"[{\"action\":\"remove-properties\"}]", "updates[0].removed"},
+	{"[{\"action\":\"remove-properties\"}]", "updates[0].removals"},
 	{"[{\"action\":\"add-schema\"}]", "updates[0].schema"},
 	{"[{\"action\":\"set-current-schema\",\"schema-id\":1.0}]", "updates[0].schema-id"},
 	{"[{\"action\":\"remove-schemas\",\"schema-ids\":1}]", "updates[0].schema-ids"},
