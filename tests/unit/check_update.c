@@ -147,7 +147,7 @@ static const struct {
 	{"[{\"action\":\"upgrade-format-version\",\"format-version\":\"3\"}]",
 	 "updates[0].format-version"},
 	{"[{\"action\":\"set-location\"}]", "updates[0].location"},
-	{"[{\"action\":\"set-properties\"}]", "updates[0].updated"},
+	{"[{\"action\":\"set-properties\"}]", "updates[0].updates"},
 	{"[{\"action\":\"set-properties\",\"updates\":{\"a\":1}}]", "updates[0].updates"},
 	{"[{\"action\":\"set-properties\",\"updates\":{\"a\":null}}]", "updates[0].updates"},
 	{"[{\"action\":\"remove-properties\",\"removals\":[1]}]", "updates[0].removals"},
