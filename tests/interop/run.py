@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Foreign engines against a catalog: who reads and writes what, compared with a model of the tables.
 
-usage: run.py [--uri URI] [--parts catalog,frazil,matrix,messages,between,clock,types,mixed,clients,kit,contract] [--engines spark,duckdb,...] [--no-audit]
+usage: run.py [--uri URI] [--parts catalog,frazil,matrix,messages,between,clock,types,files,mixed,clients,kit,contract] [--engines spark,duckdb,...] [--no-audit]
 Without --uri it starts PostgreSQL and the daemon (FRAZILD, default build/gcc/frazild). Exit 1 when a
 reader differs from the model, an auditor's rule is broken, or an engine fails in a way not known of
 exactly its version. What an engine does not offer is printed with its version, never left out.
@@ -245,6 +245,9 @@ def run(suite, parts, rpc):
     if "types" in parts:
         import types_suite
         types_suite.run(suite, rpc)
+    if "files" in parts:
+        import files_suite
+        files_suite.run(suite, rpc)
     if "clients" in parts:
         import clients_suite
         clients_suite.run(suite, rpc)
@@ -271,7 +274,7 @@ def main():
     p = argparse.ArgumentParser()
     p.add_argument("--uri")
     p.add_argument("--rpc")
-    p.add_argument("--parts", default="catalog,frazil,matrix,messages,between,clock,types,mixed,clients,moving,kit,contract")
+    p.add_argument("--parts", default="catalog,frazil,matrix,messages,between,clock,types,files,mixed,clients,moving,kit,contract")
     p.add_argument("--engines", default=",".join(ENGINES))
     p.add_argument("--no-audit", action="store_true")
     p.add_argument("--full", action="store_true", help="also the readers of full_suite.py")

@@ -72,6 +72,10 @@ class Spark:
         """Rows of one statement, by column position."""
         return rows_answer({"c%d" % i: v for i, v in enumerate(row)} for row in self.session.sql(r["text"]).collect())
 
+    def op_path(self, r):
+        """A table by the folder that it lies in, no catalog asked."""
+        return rows_answer(row.asDict(recursive=False) for row in self.session.read.format("iceberg").load(r["path"]).collect())
+
     def op_together(self, r):
         """Statements at the same time; for each what it was refused with, or null."""
         def one(text):
