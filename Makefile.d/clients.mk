@@ -70,6 +70,16 @@ $(B)/frazilctl: $(CTL_OBJ) $(B)/libfrazil.a
 
 clients: $(B)/frazilctl
 
+# What is between the network and the command line has units and a fuzz target of its own.
+CTL_BASE = $(addprefix clients/ctl/,ctl_entry.c ctl_fault.c ctl_record.c ctl_set.c)
+ctl-objects: $(CTL_BASE:%.c=$(B)/%.o)
+.PHONY: ctl-objects
+$(B)/unit/check_ctl_%: $(B)/tests/unit/check_ctl_%.o $(CTL_BASE:%.c=$(B)/%.o) $(B)/libfrazild.a
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS_ALL) -o $@ $^ -lcheck -lsubunit -lrt $(LIBS)
+$(FZC_FUZZ)/fz_ctl_record: $(FZC_FUZZ)/tests/fuzz/fz_ctl_record.o $(CTL_BASE:%.c=$(FZC_FUZZ)/%.o) $(FZC_FUZZ)/libfrazild.a
+	$(Q)$(FUZZ_CC) $(FZ_CFLAGS) -fsanitize=fuzzer -o $@ $^ $(LIBS)
+
 install: $(if $(FZC_ALL),install-clients)
 install-clients: clients
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(INCLUDEDIR) \

@@ -15,8 +15,8 @@ struct export {
 	FILE *out;
 	struct ctl_record_counts counts;
 	const struct ctl_entry *entries; /* under way */
-	struct ctl_load loads[CTL_WALK_PIECE];
-	struct ctl_fault faults[CTL_WALK_PIECE];
+	struct ctl_load loads[CTL_PIECE];
+	struct ctl_fault faults[CTL_PIECE];
 	size_t missed;
 	struct ctl_fault lost;
 };
@@ -30,7 +30,7 @@ static void work(void *ctx, size_t thread, size_t i)
 		(void)ctl_load(&x->links[thread], &x->entries[i], &x->loads[i], &x->faults[i]);
 }
 
-static void missed(void *ctx, const struct ctl_entry *e, const struct ctl_fault *f)
+static bool missed(void *ctx, const struct ctl_entry *e, const struct ctl_fault *f)
 {
 	struct export *x = ctx;
 	char name[1024];
@@ -40,6 +40,7 @@ static void missed(void *ctx, const struct ctl_entry *e, const struct ctl_fault 
 	x->missed++;
 	if (f->kind == CTL_FAULT_LOST)
 		x->lost = *f;
+	return x->lost.kind == CTL_FAULT_NONE;
 }
 
 static void write_entry(struct export *x, const struct ctl_entry *entry, struct ctl_load *load,
@@ -48,7 +49,7 @@ static void write_entry(struct export *x, const struct ctl_entry *entry, struct 
 	struct ctl_entry e = *entry;
 	struct ctl_fault f = {0};
 	if (fault->kind != CTL_FAULT_NONE) {
-		missed(x, &e, fault);
+		(void)missed(x, &e, fault);
 		return;
 	}
 	/* What was dropped since it was listed is no part of the list. */
@@ -58,7 +59,7 @@ static void write_entry(struct export *x, const struct ctl_entry *entry, struct 
 	e.location = load->location;
 	if (!ctl_record_put(x->out, &e, &x->counts)) {
 		ctl_fault_set(&f, CTL_FAULT_ANSWER, "is larger than a line of the list may be");
-		missed(x, &e, &f);
+		(void)missed(x, &e, &f);
 	}
 }
 
@@ -98,7 +99,7 @@ static bool finish(struct export *x, const char *name, bool good, struct ctl_fau
 int ctl_cmd_export(const struct ctl *c)
 {
 	const struct ctl_move_options *o = c->move;
-	const struct ctl_walk_choice choice = {o->namespaces, o->n_namespaces, o->tables,
+	const struct ctl_choice choice = {o->namespaces, o->n_namespaces, o->tables,
 					       o->n_tables};
 	struct ctl_fault f = {0};
 	struct ctl_move_options own = *o;
@@ -115,7 +116,7 @@ int ctl_cmd_export(const struct ctl *c)
 	buf_init(&name, 8192);
 	buf_printf(&name, "%s.part", o->output ? o->output : "");
 	buf_putc(&name, 0);
-	const struct ctl_walk_sink sink = {x, entries, missed, NULL};
+	const struct ctl_sink sink = {x, entries, missed, NULL};
 	bool ok = buf_ok(&name);
 	if (ok && o->output)
 		x->out = fopen((const char *)name.p, "wb");

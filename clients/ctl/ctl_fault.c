@@ -10,9 +10,13 @@ void ctl_fault_text(char *out, size_t cap, struct strv s)
 	size_t n = s.n < cap - 1 ? s.n : cap - 1;
 	if (n)
 		memcpy(out, s.p, n);
-	for (size_t i = 0; i < n; i++)
-		if ((unsigned char)out[i] < 0x20 || out[i] == 0x7f)
+	for (size_t i = 0; i < n; i++) {
+		unsigned char c = (unsigned char)out[i], next = i + 1 < n ? (unsigned char)out[i + 1] : 0;
+		if (c < 0x20 || c == 0x7f)
 			out[i] = ' ';
+		else if (c == 0xc2 && next >= 0x80 && next < 0xa0) /* U+0080 to U+009F */
+			out[i] = out[i + 1] = ' ';
+	}
 	while (n > 0 && n == cap - 1 && !strv_utf8((struct strv){out, n}))
 		n--;
 	if (!strv_utf8((struct strv){out, n}))

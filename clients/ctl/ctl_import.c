@@ -12,7 +12,7 @@ struct import {
 	struct ctl_peer_link from[CTL_CREW_MAX], to[CTL_CREW_MAX];
 	struct ctl_report report;
 	const struct ctl_entry *entries; /* under way */
-	struct ctl_moved moved[CTL_WALK_PIECE];
+	struct ctl_moved moved[CTL_PIECE];
 	struct ctl_fault lost; /* why the run ends early */
 };
 
@@ -50,11 +50,12 @@ static bool entries(void *ctx, const struct ctl_entry *v, size_t n)
 	return im->lost.kind == CTL_FAULT_NONE;
 }
 
-static void missed(void *ctx, const struct ctl_entry *e, const struct ctl_fault *f)
+static bool missed(void *ctx, const struct ctl_entry *e, const struct ctl_fault *f)
 {
 	struct import *im = ctx;
 	ctl_report_row(&im->report, e, &(struct ctl_row){.verdict = CTL_V_FAILED, .fault = f});
 	note_lost(im, f);
+	return im->lost.kind == CTL_FAULT_NONE;
 }
 
 /* ------------------------------------------------------------------ what only the target has */
@@ -99,7 +100,7 @@ static void listed(void *ctx, const struct ctl_entry *ns, enum ctl_entry_kind ki
 	ok = ok && ctl_walk_pages(&im->to[0], &path, "identifiers", extra, NULL, &x, &f);
 	/* In a dry run the namespace may not be there yet; a refused one was told. */
 	if (!ok && !(f.kind == CTL_FAULT_REFUSED && f.status == 404))
-		missed(im, ns, &f);
+		(void)missed(im, ns, &f);
 	ctl_set_fini(&x.seen);
 	buf_fini(&path);
 }
@@ -131,7 +132,7 @@ static bool open_peers(struct import *im, struct ctl_fault *f)
 int ctl_cmd_import(const struct ctl *c)
 {
 	const struct ctl_move_options *o = c->move;
-	const struct ctl_walk_choice choice = {o->namespaces, o->n_namespaces, o->tables,
+	const struct ctl_choice choice = {o->namespaces, o->n_namespaces, o->tables,
 					       o->n_tables};
 	struct ctl_fault f = {0};
 	if (!o->source.uri == !o->from_file || o->output) {
@@ -141,7 +142,7 @@ int ctl_cmd_import(const struct ctl *c)
 	struct import *im = base_calloc(1, sizeof *im);
 	im->o = o;
 	im->report = (struct ctl_report){.json = c->json, .dry = o->dry_run};
-	const struct ctl_walk_sink sink = {im, entries, missed, o->from_file ? NULL : listed};
+	const struct ctl_sink sink = {im, entries, missed, o->from_file ? NULL : listed};
 	int code = CTL_OK;
 	if (open_peers(im, &f)) {
 		ctl_report_begin(&im->report);

@@ -11,9 +11,7 @@
 
 /* Largest answer of a catalog that is read, and memory for its index. */
 #define PEER_ANSWER_MAX ((size_t)32 << 20)
-#define PEER_INDEX_MAX ((size_t)256 << 20)
-/* Levels of a namespace. */
-#define PEER_LEVELS_MAX 32
+#define PEER_INDEX_MAX ((size_t)96 << 20)
 
 struct ctl_peer_options {
 	const char *uri, *warehouse, *ca_file;

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "proto/base/jspan.h"
 #include "proto/base/jwrite.h"
 
 #define FORMAT "frazil-catalog-list"
@@ -97,7 +98,7 @@ static bool read_names(const struct jspan *v, struct arena *a, struct ctl_entry 
 	struct strv *names;
 	size_t n = 0;
 	if (!jspan_is(v, JSPAN_ARRAY) || v->count < 1 + with_name ||
-	    v->count > PEER_LEVELS_MAX + with_name)
+	    v->count > CTL_LEVELS_MAX + with_name)
 		return false;
 	names = arena_calloc(a, v->count, sizeof *names);
 	bool ok = names;
@@ -195,26 +196,26 @@ struct pick {
 };
 
 struct handing {
-	const struct ctl_walk_choice *choice;
-	const struct ctl_walk_sink *sink;
+	const struct ctl_choice *choice;
+	const struct ctl_sink *sink;
 	struct arena picks_arena, piece;
 	struct pick *namespaces, *tables;
-	struct ctl_entry entries[CTL_WALK_PIECE];
+	struct ctl_entry entries[CTL_PIECE];
 	size_t n;
 	bool over;
 };
 
 static bool parse_choice(struct handing *h, struct ctl_fault *f)
 {
-	const struct ctl_walk_choice *c = h->choice;
+	const struct ctl_choice *c = h->choice;
 	h->namespaces = arena_calloc(&h->picks_arena, c->n_namespaces + 1, sizeof *h->namespaces);
 	h->tables = arena_calloc(&h->picks_arena, c->n_tables + 1, sizeof *h->tables);
 	bool ok = h->namespaces && h->tables;
 	for (size_t i = 0; ok && i < c->n_namespaces; i++)
-		ok = ctl_walk_parse(c->namespaces[i], &h->picks_arena, &h->namespaces[i].v,
+		ok = ctl_entry_parse(c->namespaces[i], &h->picks_arena, &h->namespaces[i].v,
 				    &h->namespaces[i].n, f);
 	for (size_t i = 0; ok && i < c->n_tables; i++)
-		ok = ctl_walk_parse(c->tables[i], &h->picks_arena, &h->tables[i].v, &h->tables[i].n,
+		ok = ctl_entry_parse(c->tables[i], &h->picks_arena, &h->tables[i].v, &h->tables[i].n,
 				    f);
 	return ok;
 }
@@ -231,7 +232,7 @@ static bool begins_with(const struct strv *v, size_t n, const struct strv *head,
 
 static bool chosen(struct handing *h, const struct ctl_entry *e)
 {
-	const struct ctl_walk_choice *c = h->choice;
+	const struct ctl_choice *c = h->choice;
 	bool hit = c->n_namespaces + c->n_tables == 0;
 	for (size_t i = 0; i < c->n_namespaces; i++) {
 		const struct pick *p = &h->namespaces[i];
@@ -279,7 +280,7 @@ static bool copy(struct handing *h, const struct ctl_entry *e)
 static bool add(struct handing *h, const struct ctl_entry *e)
 {
 	bool alone = e->kind == CTL_NAMESPACE;
-	if (h->n && (alone || h->n == CTL_WALK_PIECE))
+	if (h->n && (alone || h->n == CTL_PIECE))
 		hand_over(h);
 	if (!copy(h, e)) {
 		hand_over(h);
@@ -311,8 +312,8 @@ static bool read_all(const char *path, struct handing *h, struct ctl_fault *f)
 	return ok && !(h && h->over);
 }
 
-bool ctl_record_read(const char *path, const struct ctl_walk_choice *choice,
-		     const struct ctl_walk_sink *sink, struct ctl_fault *f)
+bool ctl_record_read(const char *path, const struct ctl_choice *choice,
+		     const struct ctl_sink *sink, struct ctl_fault *f)
 {
 	struct handing *h = base_calloc(1, sizeof *h);
 	*f = (struct ctl_fault){0};
@@ -330,7 +331,7 @@ bool ctl_record_read(const char *path, const struct ctl_walk_choice *choice,
 					    .name = p->v[p->n - 1]};
 		ctl_fault_set(&gone, CTL_FAULT_REFUSED, "the list holds no such table or view");
 		if (!p->found)
-			sink->missed(sink->ctx, &e, &gone);
+			ok = sink->missed(sink->ctx, &e, &gone);
 	}
 	arena_fini(&h->picks_arena);
 	arena_fini(&h->piece);

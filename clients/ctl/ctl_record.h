@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#include "clients/ctl/ctl_walk.h"
+#include "clients/ctl/ctl_entry.h"
 
 struct ctl_record_counts {
 	size_t namespaces, tables, views;
@@ -20,7 +20,7 @@ void ctl_record_end(FILE *out, const struct ctl_record_counts *counts);
 /* Reads the file twice: as a whole first, and only a good list is handed over, as by ctl_walk;
  * `missed` is called for chosen tables that are not in it. False with a fault, or without one
  * when the sink ended it. */
-bool ctl_record_read(const char *path, const struct ctl_walk_choice *choice,
-		     const struct ctl_walk_sink *sink, struct ctl_fault *f);
+bool ctl_record_read(const char *path, const struct ctl_choice *choice,
+		     const struct ctl_sink *sink, struct ctl_fault *f);
 
 #endif

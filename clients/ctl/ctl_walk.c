@@ -1,101 +1,19 @@
 #include "clients/ctl/ctl_walk.h"
 
-#include <stdio.h>
-
-#include "proto/base/json.h"
-#include "proto/base/jwrite.h"
-
 #define PAGE "1000"
 /* Pages of a listing in a row that bring nothing new. */
 #define BARREN_MAX 100
 #define NAMES_MAX ((size_t)128 << 20)
 #define TOKENS_MAX ((size_t)32 << 20)
-#define CHOICE_MAX ((size_t)1 << 20)
-
-const char *ctl_entry_kind_name(enum ctl_entry_kind kind)
-{
-	return kind == CTL_NAMESPACE ? "namespace" : kind == CTL_TABLE ? "table" : "view";
-}
-
-/* ------------------------------------------------------------------ names */
-
-static bool is_plain(struct strv s)
-{
-	for (size_t i = 0; i < s.n; i++) {
-		unsigned char c = (unsigned char)s.p[i];
-		if (c <= 0x20 || c == 0x7f || c == '.' || c == '"' || c == '[' || c == '\\')
-			return false;
-	}
-	return s.n > 0 && strv_utf8(s);
-}
-
-void ctl_entry_name(const struct ctl_entry *e, char *out, size_t cap)
-{
-	size_t n = e->n_levels + (e->name.n > 0);
-	bool plain = true;
-	struct buf b;
-	struct jwrite w;
-	buf_init(&b, (size_t)1 << 20);
-	jwrite_init(&w, &b);
-	for (size_t i = 0; i < n && plain; i++)
-		plain = is_plain(i < e->n_levels ? e->levels[i] : e->name);
-	if (!plain)
-		jwrite_array(&w);
-	for (size_t i = 0; i < n; i++) {
-		struct strv s = i < e->n_levels ? e->levels[i] : e->name;
-		if (plain) {
-			if (i > 0)
-				buf_putc(&b, '.');
-			buf_putv(&b, s);
-		} else {
-			jwrite_str(&w, s);
-		}
-	}
-	if (!plain)
-		jwrite_end_array(&w);
-	ctl_fault_text(out, cap, buf_ok(&b) ? buf_strv(&b) : STRV("?"));
-	buf_fini(&b);
-}
-
-bool ctl_walk_parse(const char *text, struct arena *a, const struct strv **ret_levels, size_t *ret_n,
-		    struct ctl_fault *f)
-{
-	struct strv s = strv_of(text), *v = arena_calloc(a, PEER_LEVELS_MAX + 1, sizeof *v);
-	const struct jspan *root = NULL;
-	struct err err;
-	size_t n = 0;
-	bool ok = v && strv_utf8(s);
-	if (ok && strv_starts(s, STRV("["))) {
-		ok = jspan_parse(strv_bytes(s), ST_BAD_REQUEST, a, &root, &err) == ST_OK &&
-		     jspan_is(root, JSPAN_ARRAY) && root->count <= PEER_LEVELS_MAX + 1;
-		if (ok)
-			JSPAN_EACH (e, root)
-				ok = ok && jspan_str(e, a, &v[n]) && v[n++].n > 0;
-	} else if (ok) {
-		for (bool more = true; more && ok;) {
-			size_t dot = strv_find(s, '.');
-			ok = dot > 0 && n <= PEER_LEVELS_MAX;
-			if (ok)
-				v[n++] = strv_sub(s, 0, dot);
-			more = dot < s.n;
-			s = strv_sub(s, dot + 1, s.n);
-		}
-	}
-	if (!ok || n == 0)
-		return ctl_fault_set(f, CTL_FAULT_LOCAL,
-				     "%.200s: must be names with dots between them, or a JSON array",
-				     text);
-	*ret_levels = v;
-	*ret_n = n;
-	return true;
-}
 
 /* A text for each namespace that no other has. */
 static struct strv key_of(const struct strv *levels, size_t n, struct buf *b)
 {
 	buf_clear(b);
-	for (size_t i = 0; i < n; i++)
-		buf_printf(b, "%zu:%.*s", levels[i].n, STRV_ARG(levels[i]));
+	for (size_t i = 0; i < n; i++) {
+		buf_printf(b, "%zu:", levels[i].n);
+		buf_putv(b, levels[i]);
+	}
 	return buf_strv(b);
 }
 
@@ -174,8 +92,8 @@ struct stop {
 
 struct walk {
 	struct ctl_peer *peer;
-	const struct ctl_walk_sink *sink;
-	const struct ctl_walk_choice *choice;
+	const struct ctl_sink *sink;
+	const struct ctl_choice *choice;
 	struct ctl_peer_link link;
 	struct arena arena; /* names of namespaces */
 	struct stop *stops;
@@ -192,7 +110,7 @@ struct walk {
 	const struct stop *now;
 	enum ctl_entry_kind kind;
 	struct arena piece; /* names of what follows */
-	struct ctl_entry entries[CTL_WALK_PIECE];
+	struct ctl_entry entries[CTL_PIECE];
 	size_t n_entries;
 };
 
@@ -221,14 +139,15 @@ static void missed(struct walk *w, const struct stop *s, struct strv name,
 {
 	const struct ctl_entry e = {
 		.kind = kind, .levels = s->levels, .n_levels = s->n, .name = name};
-	w->sink->missed(w->sink->ctx, &e, f);
+	if (!w->over)
+		w->over = !w->sink->missed(w->sink->ctx, &e, f);
 }
 
 /* An array of text as levels. */
 static bool read_levels(const struct jspan *v, struct arena *a, struct strv **ret_v, size_t *ret_n)
 {
 	size_t n = 0;
-	if (!jspan_is(v, JSPAN_ARRAY) || v->count > PEER_LEVELS_MAX)
+	if (!jspan_is(v, JSPAN_ARRAY) || v->count > CTL_LEVELS_MAX)
 		return false;
 	struct strv *levels = arena_calloc(a, v->count + 1, sizeof *levels);
 	bool ok = levels;
@@ -256,10 +175,10 @@ static bool each_child(void *ctx, const struct jspan *v, struct arena *a, bool *
 	struct walk *w = ctx;
 	struct strv *levels;
 	size_t n;
-	if (jspan_is(v, JSPAN_ARRAY) && v->count > PEER_LEVELS_MAX)
+	if (jspan_is(v, JSPAN_ARRAY) && v->count > CTL_LEVELS_MAX)
 		return ctl_fault_set(f, CTL_FAULT_ANSWER,
 				     "a namespace below it has more than %d levels",
-				     PEER_LEVELS_MAX);
+				     CTL_LEVELS_MAX);
 	if (!read_levels(v, a, &levels, &n) || !is_below(levels, n, w->now))
 		return ctl_fault_set(f, CTL_FAULT_ANSWER,
 				     "%s: lists what is not directly below it", ctl_peer_uri(w->peer));
@@ -334,7 +253,7 @@ static bool each_name(void *ctx, const struct jspan *v, struct arena *a, bool *r
 	*e = (struct ctl_entry){.kind = w->kind, .levels = s->levels, .n_levels = s->n};
 	if (!arena_strv(&w->piece, name, &e->name))
 		return full(f);
-	if (++w->n_entries == CTL_WALK_PIECE)
+	if (++w->n_entries == CTL_PIECE)
 		hand_over(w);
 	return true;
 }
@@ -431,7 +350,7 @@ static void visit(struct walk *w, struct stop s)
 /* The namespaces that were chosen, with those above them. */
 static bool choose(struct walk *w, struct ctl_fault *f)
 {
-	const struct ctl_walk_choice *c = w->choice;
+	const struct ctl_choice *c = w->choice;
 	const struct strv *v;
 	size_t n;
 	w->picks = arena_calloc(&w->arena, c->n_tables + 1, sizeof(*w->picks));
@@ -442,7 +361,7 @@ static bool choose(struct walk *w, struct ctl_fault *f)
 	for (size_t i = 0; i < c->n_namespaces + c->n_tables; i++) {
 		bool table = i >= c->n_namespaces;
 		size_t at = table ? i - c->n_namespaces : i;
-		if (!ctl_walk_parse(table ? c->tables[at] : c->namespaces[at], &w->arena, &v, &n, f))
+		if (!ctl_entry_parse(table ? c->tables[at] : c->namespaces[at], &w->arena, &v, &n, f))
 			return false;
 		if (table && n < 2)
 			return ctl_fault_set(f, CTL_FAULT_LOCAL,
@@ -459,8 +378,8 @@ static bool choose(struct walk *w, struct ctl_fault *f)
 	return true;
 }
 
-bool ctl_walk(struct ctl_peer *p, const struct ctl_walk_choice *choice,
-	      const struct ctl_walk_sink *sink, struct ctl_fault *f)
+bool ctl_walk(struct ctl_peer *p, const struct ctl_choice *choice,
+	      const struct ctl_sink *sink, struct ctl_fault *f)
 {
 	struct walk *w = base_calloc(1, sizeof *w);
 	w->peer = p;

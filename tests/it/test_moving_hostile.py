@@ -240,6 +240,13 @@ def test_limits(daemon, fakes, space):
     began = time.monotonic()
     ctl(3, "-t", "200", "import", "--from", fake.uri, "--to", daemon.uri, said="imeout")
     assert time.monotonic() - began < 30
+    # Lost in the middle: the run ends there and not after as many waits as there are namespaces.
+    for i in range(20):
+        fake.namespace("%s-%d" % (space, i))
+    fake.hook = lambda c, method, path, query, headers, body: Answer(drop=True) if path.endswith(space + "-3") else None
+    began = time.monotonic()
+    text = ctl(3, "import", "--from", fake.uri, "--to", daemon.uri, said=fake.uri)
+    assert time.monotonic() - began < 30 and "not finished" in text and space + "-4" not in text
     fake.hook = lambda c, method, path, query, headers, body: Answer(drop=True)
     ctl(3, "import", "--from", fake.uri, "--to", daemon.uri, said=fake.uri)
     ctl(3, "import", "--from", "http://127.0.0.1:1", "--to", daemon.uri, said="127.0.0.1:1")
