@@ -9,6 +9,7 @@ import pytest
 import frazil
 from frazil import parquet
 from support import audit
+from support.catalog import creation
 from support.crowd import SCHEMA, again, rows
 from test_points import Supervised, points
 
@@ -102,6 +103,14 @@ def test_point(daemon, point):
         assert second.state == "COMMITTED"
         # A restarted daemon cleans the tables that it has loaded: somebody uses this one.
         until(lambda: again(touch) and not os.path.exists(local(loser[0]["path"])))
+        # A property of this table and a new one beside it, in one request; the same again does nothing twice.
+        new = rest(daemon, "POST", route, {"name": "twin", "schema": SCHEMA, "stage-create": True, "properties": {}}).json["metadata"]
+        both = {"table-changes": [
+            {"identifier": {"namespace": [space], "name": "twin"}, "requirements": [{"type": "assert-create"}], "updates": creation(new)},
+            {"identifier": {"namespace": [space], "name": "t"}, "requirements": change["requirements"],
+             "updates": [{"action": "set-properties", "updates": {"twin": "yes"}}]}]}
+        assert rest(daemon, "POST", "/v1/transactions/commit", both).status == 204
+        assert rest(daemon, "GET", route + "/twin").json["metadata"]["table-uuid"] == new["table-uuid"]
         # Another table goes while this one stays.
         rest(daemon, "POST", route, {"name": "gone", "schema": SCHEMA, "properties": {}})
         assert rest(daemon, "DELETE", route + "/gone").status in (204, 404)
@@ -118,6 +127,7 @@ def test_point(daemon, point):
     assert again(give_up) == "ABORTED"
     now = daemon.rest.want(200, "GET", route + "/t").json["metadata"]
     assert now["table-uuid"] == doc["metadata"]["table-uuid"] and now["properties"]["owner"] == "me"
+    assert now["properties"]["twin"] == "yes"
     found = audit.rows(daemon, name)
     assert sorted(r["id"] for r in found) == list(range(100)) + list(range(1000, 1010))
     audit.clean(daemon, name)

@@ -21,7 +21,7 @@ from support.crowd import SCHEMA, again, rows
 from support.postgres import ROOT
 
 # Steps that test_catalog_points.py reaches: tables coming and going, ends, dropped attempts, the cleaner.
-ELSEWHERE = ("table.", "clean.", "txn.end", "batch.unledger")
+ELSEWHERE = ("table.", "tables.", "clean.", "txn.end", "batch.unledger")
 
 
 def points(elsewhere=False):

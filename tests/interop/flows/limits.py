@@ -14,7 +14,6 @@ LIMITS = {
         "rtas": ("CREATE OR REPLACE not supported", "says that it does not support `CREATE OR REPLACE`"),
         "properties": ("Alter table type not supported: SET_SORTED_BY", "properties work, sort orders are not supported"),
         "purge": KEPT,
-        "tables": ("transactions over more than one table are not offered yet", "frazil does not offer transactions over several tables yet"),
         # added-rows 0 beside manifests that get the ids of rows of before: others would get the same ids again.
         "upgrade": ("rows of manifest lie outside the snapshot's row ids",
                     "upgrades, but its next snapshot gives row ids that it does not count, which is refused"),
