@@ -34,6 +34,8 @@ int main(int argc, char **argv)
 		pgtest_effects(&t);
 	else if (!pgtest_failed && !strcmp(argv[2], "races"))
 		pgtest_races(&t);
+	else if (!pgtest_failed && !strcmp(argv[2], "tables"))
+		pgtest_tables(&t);
 	else if (!pgtest_failed && !strcmp(argv[2], "catalog"))
 		pgtest_catalog(&t);
 	else if (!pgtest_failed && !strcmp(argv[2], "lost"))

@@ -35,4 +35,9 @@ struct sql_publish make_publish(const struct made *m, int batch_no, const struct
 				const uint8_t *states, size_t n, const struct strv *objects,
 				size_t n_objects);
 
+/* Sends the effect while `change`, which names the table as %s, is not committed yet, commits, and wants
+ * a refusal that changed nothing else. */
+void races_refused(struct pgtest *t, struct admin *a, struct admin *b, const struct sql_effect *e,
+		   const char *change, const struct made *m);
+
 #endif

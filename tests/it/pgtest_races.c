@@ -69,8 +69,8 @@ static void at(struct admin *a, const char *fmt, const struct made *m)
 
 /* Sends the effect while `change` is not committed yet, commits, and wants a refusal that changed
  * nothing else. */
-static void refused_behind(struct pgtest *t, struct admin *a, struct admin *b,
-			   const struct sql_effect *e, const char *change, const struct made *m)
+void races_refused(struct pgtest *t, struct admin *a, struct admin *b,
+		   const struct sql_effect *e, const char *change, const struct made *m)
 {
 	char before[33], after[33];
 	struct ran r;
@@ -97,30 +97,30 @@ static void guards(struct pgtest *t, struct admin *a, struct admin *b)
 	struct publishable x;
 	struct ran r;
 	make_publishable(t, a, &x, "g1", 1);
-	refused_behind(t, a, b, &x.e, BUMP, &x.m);
+	races_refused(t, a, b, &x.e, BUMP, &x.m);
 	struct sql_effect l = make_ledger(&x.m, 3, 2, &x.object, 0);
 	struct strv fresh = STRV("/w/g1/fresh.avro");
 	l.u.ledger.paths = &fresh;
 	l.u.ledger.n_paths = 1;
-	refused_behind(t, a, b, &l, BUMP, &x.m);
+	races_refused(t, a, b, &l, BUMP, &x.m);
 	struct sql_effect bump = {.kind = SQL_HEAD_BUMP,
 				  .u.bump = {x.m.table, x.m.incarnation, 3, x.m.holder}};
-	refused_behind(t, a, b, &bump, BUMP, &x.m);
+	races_refused(t, a, b, &bump, BUMP, &x.m);
 	struct sql_effect drop = {.kind = SQL_TABLE_DROP,
 				  .u.drop = {.table = x.m.table, .incarnation = x.m.incarnation}};
-	refused_behind(t, a, b, &drop,
+	races_refused(t, a, b, &drop,
 		       "BEGIN; UPDATE frazil.head SET incarnation = incarnation + 100"
 		       " WHERE table_id = '%s'",
 		       &x.m);
 
 	make_publishable(t, a, &x, "g2", 1);
-	refused_behind(t, a, b, &x.e,
+	races_refused(t, a, b, &x.e,
 		       "BEGIN; UPDATE frazil.head SET version = version + 1"
 		       " WHERE table_id = '%s'",
 		       &x.m);
 	/* The head lets it through, a transaction does not: the head's update is undone too. */
 	make_publishable(t, a, &x, "g3", 1);
-	refused_behind(t, a, b, &x.e,
+	races_refused(t, a, b, &x.e,
 		       "BEGIN; UPDATE frazil.txn SET state = 5, final_ms = 1 WHERE table_id = '%s'"
 		       " AND txn = (SELECT max(txn::text)::uuid FROM frazil.txn"
 		       " WHERE table_id = txn.table_id AND state = 1)",

@@ -79,6 +79,10 @@ def test_effects(pgtest, database):
     run(pgtest, database, "effects")
 
 
+def test_several_tables(pgtest, database):
+    run(pgtest, database, "tables")
+
+
 def test_the_model_and_the_server_agree(database):
     """Effects of simulated runs, crashes and lost replies included, executed on both."""
     env = {**os.environ, "CC": "ccache gcc" if os.path.exists("/usr/bin/ccache") else "gcc"}
