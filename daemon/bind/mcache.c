@@ -12,11 +12,14 @@
 #define INLINE_BYTES ((size_t)64 << 10)
 /* A file that was there this short a time ago counts as there. */
 #define LOOK_AGE_US INT64_C(1000)
+/* Files that are read and decoded at a time. Each may be large, and what is read counts in the cache
+ * only when it is decoded; a thread of the pool and a core each have enough to do with these. */
+#define READS_MAX 8
 /* Beside the metadata: location, quotes, "config". */
 #define BODY_SPARE ((size_t)64 << 10)
 
 /* At most one thing happens to an entry at a time. */
-enum busy { IDLE, READING, BUILDING, LOOKING };
+enum busy { IDLE, QUEUED, READING, BUILDING, LOOKING };
 
 struct mcache_entry {
 	size_t refs; /* the cache's own counts */
@@ -26,6 +29,7 @@ struct mcache_entry {
 	bool has_table;
 	struct list by_location, by_table, lru; /* on no list: not in the cache any more */
 	struct list waiters;
+	struct list queued; /* for a read */
 	struct metadata *m;
 	struct bytes body[MCACHE_REFS_GZIP]; /* owned; p NULL until built */
 	char etag[MCACHE_REFS_GZIP][MCACHE_ETAG_LEN + 1]; /* of the bodies that were asked for */
@@ -47,6 +51,8 @@ struct mcache {
 	struct obj_store *obj;
 	size_t max_bytes;
 	struct list lru; /* most recent first */
+	size_t reading;
+	struct list queue; /* entries whose read waits */
 	struct mcache_stats stats;
 	struct list by_location[BUCKETS];
 	struct list by_table[BUCKETS];
@@ -59,6 +65,7 @@ struct mcache *mcache_new(struct loop *loop, struct obj_store *obj, size_t max_b
 	c->obj = obj;
 	c->max_bytes = max_bytes;
 	list_init(&c->lru);
+	list_init(&c->queue);
 	for (size_t i = 0; i < BUCKETS; i++) {
 		list_init(&c->by_location[i]);
 		list_init(&c->by_table[i]);
@@ -213,6 +220,7 @@ static struct mcache_entry *add(struct mcache *c, struct strv location)
 	list_init(&e->by_table);
 	list_init(&e->lru);
 	list_init(&e->waiters);
+	list_init(&e->queued);
 	list_push_front(location_bucket(c, location), &e->by_location);
 	list_push_front(&c->lru, &e->lru);
 	c->stats.entries++;
@@ -276,6 +284,18 @@ static void over(struct mcache_entry *e)
 	mcache_unref(e);
 }
 
+/* A read has ended; e was read. Another may begin: advance starts it, unless it is not needed any
+ * more. */
+static void read_over(struct mcache_entry *e)
+{
+	struct mcache *c = e->cache;
+	struct list *n;
+	c->reading--;
+	over(e);
+	while (c->reading < READS_MAX && (n = list_pop_front(&c->queue)) != NULL)
+		over(LIST_ITEM(n, struct mcache_entry, queued));
+}
+
 static void decode_body(struct loop_job *job)
 {
 	struct mcache_entry *e = CONTAINER_OF(job, struct mcache_entry, job);
@@ -299,7 +319,7 @@ static void decoded(struct loop_job *job)
 	else if (!e->m) /* else the core was faster */
 		set_metadata(e, r.own_metadata);
 	metadata_unref(r.own_metadata);
-	over(e);
+	read_over(e);
 }
 
 static void got(struct op *op, enum status st, const struct err *err)
@@ -310,7 +330,7 @@ static void got(struct op *op, enum status st, const struct err *err)
 		struct err why = *err;
 		e->busy = IDLE;
 		fail_all(e, &why);
-		over(e);
+		read_over(e);
 		return;
 	}
 	e->own_data = obj_take(&e->op, &n);
@@ -328,12 +348,19 @@ static void got(struct op *op, enum status st, const struct err *err)
 static void start_read(struct mcache_entry *e)
 {
 	struct err err = {0};
+	if (e->cache->reading == READS_MAX) {
+		e->busy = QUEUED;
+		mcache_ref(e);
+		list_push_back(&e->cache->queue, &e->queued);
+		return;
+	}
 	op_init(&e->op.op, got, e);
 	if (obj_get(e->cache->obj, e->location, NULL, METADATA_MAX_BYTES, &e->op, &err) != ST_OK) {
 		fail_all(e, &err);
 		return;
 	}
 	e->cache->stats.reads++;
+	e->cache->reading++;
 	e->busy = READING;
 	mcache_ref(e);
 }

@@ -1,11 +1,17 @@
 """Reading at scale: what many loads share, what a tag and a page stand for, tables and lists that are long."""
 
+import concurrent.futures
+import gzip
+import json
 import socket
 import threading
 
 import pytest
 
 from support.catalog import Space, set_properties
+from support.daemon import Daemon
+from support.history import with_history
+from support.lab import Lab
 from support.siblings import name_of, siblings
 
 CROWD = 60
@@ -23,6 +29,11 @@ def statements(daemon):
 @pytest.fixture(scope="module")
 def space(daemon):
     return Space(daemon, "scale")
+
+
+@pytest.fixture(scope="module")
+def lab(daemon):
+    return Lab(daemon, "lab")
 
 
 # ---- many at once
@@ -176,3 +187,78 @@ def test_a_token_is_good_for_its_list_alone(daemon, many):
     assert daemon.rest.get(many, pageToken=spaces).status == 400
     for bad in [token[:-1], token + "0", token.upper() if token.upper() != token else "x", "1" + token[1:], "2", "null"]:
         assert daemon.rest.get(many, pageToken=bad).status == 400, bad
+
+
+# ---- tables of many snapshots
+
+DEEP = 10000
+
+
+def deepen(daemon, lab, name, n):
+    """A registered table of n snapshots, whose last one is real; the answer to its registration."""
+    source = lab.table(name + "-source", audited=False)
+    source.append(3)
+    metadata = daemon.rest.want(200, "GET", "/v1/namespaces/lab/tables/%s-source" % name).json["metadata"]
+    path = with_history(metadata, name, n, daemon.warehouse)
+    return daemon.rest.want(200, "POST", "/v1/namespaces/lab/register", {"name": name, "metadata-location": path}).json
+
+
+def test_ten_thousand_snapshots(daemon, lab):
+    """case BC-177, BC-039: every representation is of the same table, and a commit of one who has seen only those of refs
+    keeps the others."""
+    made = deepen(daemon, lab, "deep", DEEP)
+    url = "/v1/namespaces/lab/tables/deep"
+    ids = [s["snapshot-id"] for s in made["metadata"]["snapshots"]]
+    assert len(set(ids)) == DEEP
+    whole = daemon.rest.raw("GET", url)
+    refs = daemon.rest.raw("GET", url + "?snapshots=refs")
+    for plain, query in ((whole, ""), (refs, "?snapshots=refs")):
+        packed = daemon.rest.raw("GET", url + query, headers={"Accept-Encoding": "gzip"})
+        assert packed.headers["Content-Encoding"] == "gzip" and gzip.decompress(packed.body) == plain.body
+        assert len(packed.body) < len(plain.body) / 4
+    assert whole.json == made
+    seen = refs.json
+    assert [s["snapshot-id"] for s in seen["metadata"]["snapshots"]] == [made["metadata"]["current-snapshot-id"]]
+    assert seen["metadata-location"] == made["metadata-location"]
+    assert {k: v for k, v in seen["metadata"].items() if k != "snapshots"} == {
+        k: v for k, v in made["metadata"].items() if k != "snapshots"}
+    assert len({daemon.rest.raw("GET", url + q, headers=h).headers["ETag"] for q in ("", "?snapshots=refs")
+                for h in ({}, {"Accept-Encoding": "gzip"})}) == 4
+    daemon.rest.want(200, "POST", url, {"requirements": [
+        {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": seen["metadata"]["current-snapshot-id"]}],
+        "updates": [set_properties(seen="refs")]})
+    after = daemon.rest.get(url).json["metadata"]
+    assert [s["snapshot-id"] for s in after["snapshots"]] == ids and after["properties"]["seen"] == "refs"
+
+
+def test_a_cold_table_is_read_once(daemon, lab):
+    """case BC-177: many who load a large table at once share one read of its file and one answer of each kind."""
+    deepen(daemon, lab, "cold", 2000)
+    url = "/v1/namespaces/lab/tables/cold"
+    want = daemon.rest.get(url).body
+    daemon.restart()
+    before = counters(daemon)
+    for head, body in burst(daemon, [url] * 20):
+        assert head.startswith(b"HTTP/1.1 200 ") and body == want
+    after = counters(daemon)
+    assert after["frazil_metadata_cache_reads_total"] - before["frazil_metadata_cache_reads_total"] == 1
+
+
+def test_many_large_tables_in_a_small_cache(tmp_path, postgres):
+    """case BC-177: what is kept is bounded by rest.cache-bytes, whatever many ask for at once; all are served."""
+    small = 2 << 20
+    d = Daemon(tmp_path / "small", postgres.database(), {"rest.cache-bytes": small})
+    try:
+        lab = Lab(d, "lab")
+        want = {}
+        for i in range(8):
+            deepen(d, lab, "large%d" % i, 1500)
+            url = "/v1/namespaces/lab/tables/large%d" % i
+            want[url] = d.rest.get(url).json
+            assert len(json.dumps(want[url])) > small / 2
+        with concurrent.futures.ThreadPoolExecutor(16) as pool:
+            for url, got in zip(list(want) * 3, pool.map(d.rest.get, list(want) * 3)):
+                assert got.status == 200 and got.json == want[url]
+        assert 0 <= counters(d)["frazil_metadata_cache_bytes"] <= small
+    finally:
+        d.close()

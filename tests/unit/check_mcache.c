@@ -15,6 +15,21 @@ static struct obj_op *asked;
 static char asked_what; /* 'g' get, 's' stat */
 static int gets, stats;
 static const struct buf *content;
+/* Where a test has many: all that are under way. */
+static struct obj_op *crowd[64];
+static bool crowd_reads[64];
+static size_t n_crowd, reading, most_reading;
+static bool crowded;
+
+static void join_crowd(struct obj_op *o, bool read)
+{
+	ck_assert_uint_lt(n_crowd, 64);
+	crowd_reads[n_crowd] = read;
+	crowd[n_crowd++] = o;
+	reading += read;
+	if (reading > most_reading)
+		most_reading = reading;
+}
 
 static enum status fake_get(struct obj_store *s, struct strv path, const struct obj_range *range,
 			    size_t max, struct obj_op *o, struct err *err)
@@ -24,10 +39,14 @@ static enum status fake_get(struct obj_store *s, struct strv path, const struct 
 	(void)range;
 	(void)max;
 	(void)err;
+	gets++;
+	if (crowded) {
+		join_crowd(o, true);
+		return ST_OK;
+	}
 	ck_assert_ptr_null(asked);
 	asked = o;
 	asked_what = 'g';
-	gets++;
 	return ST_OK;
 }
 
@@ -37,10 +56,14 @@ static enum status fake_stat(struct obj_store *s, struct strv path, struct obj_o
 	(void)s;
 	(void)path;
 	(void)err;
+	stats++;
+	if (crowded) {
+		join_crowd(o, false);
+		return ST_OK;
+	}
 	ck_assert_ptr_null(asked);
 	asked = o;
 	asked_what = 's';
-	stats++;
 	return ST_OK;
 }
 
@@ -136,6 +159,8 @@ static void setup(void)
 	cache = mcache_new(&loop, &store, 1 << 20);
 	asked = NULL;
 	gets = stats = 0;
+	crowded = false;
+	n_crowd = reading = most_reading = 0;
 }
 
 static void teardown(void)
@@ -376,6 +401,55 @@ START_TEST(tags)
 }
 END_TEST
 
+/* Ends what waits longest. */
+static void crowd_answer(enum status st)
+{
+	struct obj_op *o = crowd[0];
+	ck_assert_uint_gt(n_crowd, 0);
+	n_crowd--;
+	reading -= crowd_reads[0];
+	memmove(crowd, crowd + 1, n_crowd * sizeof crowd[0]);
+	memmove(crowd_reads, crowd_reads + 1, n_crowd);
+	asked = o;
+	answer(st);
+}
+
+START_TEST(few_reads_at_a_time)
+{
+	/* Many cold tables, three loads of each: a read for each, few of them under way, all answered;
+	 * what became known while it waited needs none, what fails lets the next one in. */
+	enum { TABLES = 30 };
+	static struct caller callers[3 * TABLES];
+	static char names[TABLES][32];
+	struct metadata *m = table(1, 2), *known = table(2, 2);
+	struct buf text;
+	buf_init(&text, 1 << 20);
+	metadata_json(m, &text);
+	content = &text;
+	crowded = true;
+	for (int i = 0; i < 3 * TABLES; i++) {
+		snprintf(names[i % TABLES], sizeof names[0], "file:///w/%d.json", i % TABLES);
+		load(&callers[i], names[i % TABLES], MCACHE_ALL);
+	}
+	ck_assert_uint_eq(n_crowd, 8);
+	mcache_put(cache, strv_of(names[TABLES - 1]), known);
+	crowd_answer(ST_IO);
+	while (n_crowd)
+		crowd_answer(ST_OK);
+	ck_assert_uint_eq(most_reading, 8);
+	ck_assert_int_eq(gets, TABLES - 1);
+	for (int i = 0; i < 3 * TABLES; i++) {
+		ck_assert_int_eq(callers[i].calls, 1);
+		ck_assert_int_eq(callers[i].st, i % TABLES == 0 ? ST_IO : ST_OK);
+		let_go(&callers[i]);
+	}
+	ck_assert_uint_le(mcache_stats(cache).bytes, 1 << 20);
+	metadata_unref(m);
+	metadata_unref(known);
+	buf_fini(&text);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("mcache");
@@ -389,6 +463,7 @@ static Suite *suite(void)
 	tcase_add_test(t, newest_of_a_table);
 	tcase_add_test(t, eviction);
 	tcase_add_test(t, large);
+	tcase_add_test(t, few_reads_at_a_time);
 	tcase_add_test(t, tags);
 	suite_add_tcase(s, t);
 	return s;
