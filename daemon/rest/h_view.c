@@ -4,6 +4,7 @@
 #include "daemon/rest/h_rest.h"
 
 #include "proto/base/digest.h"
+#include "proto/base/gzip.h"
 #include "proto/iceberg/metadata.h"
 #include "proto/iceberg/view.h"
 #include "proto/rest/rb_table.h"
@@ -13,6 +14,10 @@
 
 /* Commits of one view that may come in between before the client is told. */
 #define ATTEMPTS_MAX 8
+/* Larger documents are gzipped by the pool. */
+#define PACK_INLINE ((size_t)256 << 10)
+#define VIEW_TOO_LARGE "the view is larger than this server's limit"
+#define CODEC "write.metadata.compression-codec"
 
 struct view_work {
 	struct call *call;
@@ -27,7 +32,10 @@ struct view_work {
 	struct strv file;   /* the one to be named */
 	struct view *view;  /* what it holds */
 	struct obj_op obj;
-	struct buf json; /* being written */
+	struct buf json;   /* being written */
+	struct buf packed; /* the same gzipped, when the file's name says so */
+	struct loop_job job;
+	struct err pack_err;
 	void (*read)(struct view_work *w); /* what to do with a view that was read */
 };
 
@@ -45,6 +53,7 @@ static struct view_work *work_new(struct call *own_call)
 	w->call = own_call;
 	w->uuid = uuid_v4(random);
 	buf_init(&w->json, VIEW_MAX_BYTES);
+	buf_init(&w->packed, VIEW_MAX_BYTES + 65536); /* what zlib asks for at most */
 	return w;
 }
 
@@ -55,6 +64,7 @@ static void release(struct view_work *w)
 	view_free(w->view);
 	w->view = NULL;
 	buf_fini(&w->json);
+	buf_fini(&w->packed);
 }
 
 static void fail(struct view_work *w, const struct err *err)
@@ -327,26 +337,79 @@ static void stored(struct op *op, enum status st, const struct err *err)
 	fail(w, &e);
 }
 
+static void put(struct view_work *w)
+{
+	struct err err = {0};
+	op_init(&w->obj.op, stored, w);
+	if (obj_put(bind_obj(w->call->app), w->file,
+		    buf_bytes(metadata_file_gzip(w->file) ? &w->packed : &w->json), &w->obj,
+		    &err) != ST_OK)
+		fail(w, &err);
+}
+
+static void pack_run(struct loop_job *job)
+{
+	struct view_work *w = CONTAINER_OF(job, struct view_work, job);
+	w->pack_err.st = gzip_write(buf_bytes(&w->json), &w->packed, &w->pack_err);
+	if (w->pack_err.st == ST_OK && w->packed.n > VIEW_MAX_BYTES)
+		err_set(&w->pack_err, ST_LIMIT, "", VIEW_TOO_LARGE);
+	err_memory(&w->pack_err);
+}
+
+static void packed(struct loop_job *job)
+{
+	struct view_work *w = CONTAINER_OF(job, struct view_work, job);
+	if (w->pack_err.st != ST_OK)
+		fail(w, &w->pack_err);
+	else
+		put(w);
+}
+
+/* A codec that the next version could not be written with. */
+static enum status check_codec(const struct view_work *w, struct err *err)
+{
+	struct strv codec = view_property(w->view, CODEC);
+	enum status st = ST_OK;
+	if (codec.p)
+		st = metadata_check_property(STRV(CODEC), codec, ST_VALIDATION, err);
+	if (st != ST_OK)
+		err_prefix(err, "properties");
+	return st;
+}
+
 /* Stores w->view as the file after w->before and has the row name it. */
 static void store(struct view_work *w)
 {
 	struct err err = {0};
-	if (h_metadata_file(w->call, w->view->location,
-			    view_property(w->view, "write.metadata.path"), w->before, false,
+	bool gzip = strv_ieq(view_property(w->view, CODEC), STRV("gzip"));
+	if (check_codec(w, &err) != ST_OK ||
+	    h_metadata_file(w->call, w->view->location,
+			    view_property(w->view, "write.metadata.path"), w->before, gzip,
 			    &w->file, &err) != ST_OK) {
 		fail(w, &err);
 		return;
 	}
 	buf_clear(&w->json);
+	buf_clear(&w->packed);
 	view_write(&w->json, w->view);
 	if (!buf_ok(&w->json)) {
-		err_set(&err, ST_LIMIT, "", "the view is larger than this server's limit");
+		err_set(&err, ST_LIMIT, "", VIEW_TOO_LARGE);
 		fail(w, &err);
 		return;
 	}
-	op_init(&w->obj.op, stored, w);
-	if (obj_put(bind_obj(w->call->app), w->file, buf_bytes(&w->json), &w->obj, &err) != ST_OK)
-		fail(w, &err);
+	if (!gzip) {
+		put(w);
+		return;
+	}
+	w->pack_err = (struct err){0};
+	w->job.run = pack_run;
+	w->job.done = packed;
+	if (w->json.n > PACK_INLINE) {
+		loop_job_start(&w->call->app->loop, &w->job, true);
+	} else {
+		pack_run(&w->job);
+		packed(&w->job);
+	}
 }
 
 /* ------------------------------------------------------------------ create */
@@ -483,6 +546,10 @@ static void register_read(struct view_work *w)
 		location.n--;
 	if (fs_check(bind_fs(w->call->app), location, &err) != ST_OK) {
 		err_prefix(&err, "location");
+		fail(w, &err);
+		return;
+	}
+	if (check_codec(w, &err) != ST_OK) {
 		fail(w, &err);
 		return;
 	}

@@ -293,6 +293,33 @@ def test_drop_and_register(daemon, rest, ns):
     error(rest.post("/v1/namespaces/nobody/register-view", {"name": "n", "metadata-location": where}), 404, "NoSuchNamespaceException")
 
 
+@pytest.mark.parametrize("size", [10, 400000])
+def test_packed_metadata(daemon, rest, ns, size):
+    """Gzipped when the property says so, as Iceberg Java does with views, in the loop or by the pool. (case BC-044)"""
+    codec = "write.metadata.compression-codec"
+    name = "gz%d" % size
+    made = create(rest, ns, name, properties={codec: "GZIP", "long": "x" * size}).json
+    for n, got in enumerate((made, replace(rest, ns, name, *add(sql("select 2"))).json)):
+        assert got["metadata-location"].endswith(".gz.metadata.json") and "/%05d-" % n in got["metadata-location"]
+        with gzip.open(local(got["metadata-location"])) as f:
+            assert json.load(f) == got["metadata"]
+    assert rest.get(ns + "/views/" + name).json == got
+    plain = replace(rest, ns, name, {"action": "set-properties", "updates": {codec: "none"}}).json
+    assert not plain["metadata-location"].endswith(".gz.metadata.json")
+    with open(local(plain["metadata-location"])) as f:
+        assert json.load(f) == plain["metadata"]
+    for refused in (replace(rest, ns, name, {"action": "set-properties", "updates": {codec: "zstd"}}),
+                    rest.post(ns + "/views", {"name": "never", "schema": SCHEMA, "view-version": version(), "properties": {codec: "lz4"}})):
+        assert refused.status == 400 and codec in refused.error["message"], refused
+    doc = {**plain["metadata"], "view-uuid": str(uuid.uuid4()), "properties": {codec: "zstd"}}
+    where = os.path.join(daemon.warehouse, "%s.metadata.json" % uuid.uuid4())
+    with open(where, "w") as f:
+        json.dump(doc, f)
+    refused = rest.post(ns + "/register-view", {"name": "never", "metadata-location": "file://" + where})
+    assert refused.status == 400 and codec in refused.error["message"], refused
+    assert rest.get(ns + "/views/" + name).json == plain
+
+
 def test_more_than_a_view_has(daemon, rest, ns):
     """Every count is bounded: what would be looked through for long is refused at once, and nothing is changed."""
     made = create(rest, ns, "big").json
