@@ -81,6 +81,9 @@ def test_a_check_ends_with_the_daemon(make_daemon):
 
 
 def test_not_ready_without_postgresql(daemon, postgres, lab):
+    """case BC-233: alive is not ready, and being asked often costs no connection to PostgreSQL."""
+    for _ in range(300):
+        assert daemon.admin.get("/readyz").status == 200 and daemon.admin.get("/healthz").status == 200
     t = lab.table("away")
     t.append(1)
     at = "/admin/tables/%s/" % t.metadata()["table-uuid"]

@@ -8,7 +8,7 @@ import time
 import psycopg
 import pytest
 
-from support.catalog import SCHEMA, Space, error, set_properties, version
+from support.catalog import ROUTES, SCHEMA, Space, error, set_properties, version
 from support.openapi import Checked
 
 
@@ -72,34 +72,6 @@ def test_warehouses_that_are_not_there(rest):
     assert rest.get("/v1/config", warehouse="").json == first
     error(rest.get("/v1/nope/namespaces"), 404, "NoSuchWarehouseException")
     error(rest.get("/v1/config?warehouse=%zz"), 400, "BadRequestException")
-
-
-# Every route of the specification.
-ROUTES = """
-GET /v1/config
-POST /v1/oauth/tokens
-GET POST /v1/{prefix}/namespaces
-GET HEAD DELETE /v1/{prefix}/namespaces/{namespace}
-POST /v1/{prefix}/namespaces/{namespace}/properties
-GET POST /v1/{prefix}/namespaces/{namespace}/tables
-GET /v1/{prefix}/namespaces/{namespace}/functions
-GET /v1/{prefix}/namespaces/{namespace}/functions/{function}
-POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/plan
-GET DELETE /v1/{prefix}/namespaces/{namespace}/tables/{table}/plan/{plan-id}
-POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/tasks
-POST /v1/{prefix}/namespaces/{namespace}/register
-GET POST DELETE HEAD /v1/{prefix}/namespaces/{namespace}/tables/{table}
-POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/unregister
-GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/credentials
-POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/sign
-POST /v1/{prefix}/tables/rename
-POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/metrics
-POST /v1/{prefix}/transactions/commit
-GET POST /v1/{prefix}/namespaces/{namespace}/views
-GET POST DELETE HEAD /v1/{prefix}/namespaces/{namespace}/views/{view}
-POST /v1/{prefix}/views/rename
-POST /v1/{prefix}/namespaces/{namespace}/register-view
-"""
 
 
 def test_offered_routes_are_the_served_ones(daemon, rest):

@@ -11,6 +11,33 @@ SCHEMA = {"type": "struct", "schema-id": 0, "fields": [
     {"id": 1, "name": "id", "type": "long", "required": False},
     {"id": 2, "name": "data", "type": "string", "required": False}]}
 
+# Every route of the specification.
+ROUTES = """
+GET /v1/config
+POST /v1/oauth/tokens
+GET POST /v1/{prefix}/namespaces
+GET HEAD DELETE /v1/{prefix}/namespaces/{namespace}
+POST /v1/{prefix}/namespaces/{namespace}/properties
+GET POST /v1/{prefix}/namespaces/{namespace}/tables
+GET /v1/{prefix}/namespaces/{namespace}/functions
+GET /v1/{prefix}/namespaces/{namespace}/functions/{function}
+POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/plan
+GET DELETE /v1/{prefix}/namespaces/{namespace}/tables/{table}/plan/{plan-id}
+POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/tasks
+POST /v1/{prefix}/namespaces/{namespace}/register
+GET POST DELETE HEAD /v1/{prefix}/namespaces/{namespace}/tables/{table}
+POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/unregister
+GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/credentials
+POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/sign
+POST /v1/{prefix}/tables/rename
+POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/metrics
+POST /v1/{prefix}/transactions/commit
+GET POST /v1/{prefix}/namespaces/{namespace}/views
+GET POST DELETE HEAD /v1/{prefix}/namespaces/{namespace}/views/{view}
+POST /v1/{prefix}/views/rename
+POST /v1/{prefix}/namespaces/{namespace}/register-view
+"""
+
 
 def error(reply, code, kind=None, text=None):
     """The error of a reply, which must have this status, type and part of the message."""
