@@ -4,8 +4,10 @@ and shows no secret. The source is our own fake, so that no other implementation
 import json
 import os
 import re
+import signal
 import ssl
 import subprocess
+import threading
 import time
 import urllib.parse
 
@@ -13,6 +15,7 @@ import pytest
 
 from support.ctl import command, ctl, environment, move, verdicts
 from support.fakecatalog import Answer, FakeCatalog, refusal
+from support.lab import SCHEMA
 from test_moving import load
 
 
@@ -220,6 +223,33 @@ def test_statuses(daemon, fakes, space):
     assert "3600" in got["patient"]["message"] and got["broken"]["status"] == 502
 
 
+def test_answers_of_the_target_lost(daemon, fakes, space):
+    """The target does what it is told and the answer is lost, or says that it does not know: looked at again, done once."""
+    fake, middle, count = fakes(), fakes(), {}
+    fake.namespace(space, a="b")
+    for i in range(12):
+        fake.table(space, "t%02d" % i)
+    fake.view(space, "v")
+
+    def forward(c, method, path, query, headers, body):
+        kind = path.rpartition("/")[2]
+        n = count[kind] = count.get(kind, 0) + 1
+        writes = method == "POST" and kind in ("register", "register-view", "namespaces")
+        if writes and n % 4 == 2:
+            return Answer(drop=True)
+        got = daemon.rest.raw(method, urllib.parse.quote(path, safe="/%") + ("?" + urllib.parse.urlencode(query) if query else ""),
+                              body or None, {"Content-Type": "application/json"})
+        if writes and n % 4 in (1, 3):
+            return Answer(drop=True) if n % 4 == 1 else refusal(500, "CommitStateUnknownException", "perhaps")
+        return Answer(got.status, body=got.body)
+    middle.hook = forward
+    rows, total = move(0, fake.uri, middle.uri, "--parallel", "1")
+    assert len(rows) == total["registered"] == 14 and count["register"] > 12
+    for name, (location, _) in fake.tables.items():
+        assert load(daemon, *name)["metadata-location"] == location
+    assert set(verdicts(move(0, fake.uri, daemon.uri)[0]).values()) == {"same"}
+
+
 def test_limits(daemon, fakes, space):
     """A body without end, a slow answer, a connection that closes: bounded memory, bounded time."""
     fake = fakes()
@@ -385,6 +415,67 @@ def test_client_credentials(daemon, fakes, space, tmp_path):
         other.hook = lambda c, method, path, query, headers, b, body=body: Answer(body=body)
         ctl(4, "import", "--from", fake.uri, "--to", daemon.uri, "--credential-file", good, "--oauth2-uri", other.uri + "/any", said=said)
     assert {t for _, t in other.seen} == {"/any"}
+
+
+def test_two_guarded_daemons(make_daemon, tmp_path):
+    """Source and target each with clients of its own: tokens on both sides, taken anew when the source's are ended in the middle."""
+    secrets = {"one": "o" * 40, "two": "t" * 40}
+    files = {}
+    for n, secret in secrets.items():
+        for name, text in ((n + ".clients", "mover:%s\n" % secret), (n + ".secret", "mover:%s\n" % secret)):
+            files[name] = tmp_path / name
+            files[name].write_text(text)
+            files[name].chmod(0o600)
+    (tmp_path / "w").mkdir()
+    one, two = (make_daemon(settings={
+        "auth.clients-file": str(files[n + ".clients"]), "warehouse.location": "file://%s/w" % tmp_path}, start=False) for n in secrets)
+    for d in (one, two):
+        d.spawn()
+        end = time.monotonic() + 30
+        while True:
+            try:
+                if d.rest.get("/v1/config").status == 401:
+                    break
+            except OSError:
+                assert time.monotonic() < end and d.alive, d.log()
+                time.sleep(0.05)
+    got = one.rest.raw("POST", "/v1/oauth/tokens", urllib.parse.urlencode({
+        "grant_type": "client_credentials", "client_id": "mover", "client_secret": secrets["one"]}).encode(),
+        {"Content-Type": "application/x-www-form-urlencoded"})
+    token = got.json["access_token"]
+    headers = {"Authorization": "Bearer " + token}
+    assert one.rest.call("POST", "/v1/namespaces", {"namespace": ["g"]}, headers).status == 200
+    for i in range(30):
+        assert one.rest.call("POST", "/v1/namespaces/g/tables", {"name": "t%02d" % i, "schema": SCHEMA}, headers).status == 200
+    ctl(4, "import", "--from", one.uri, "--to", two.uri, "--credential-file", files["one.secret"], said="NotAuthorized")
+    ctl(4, "import", "--from", one.uri, "--to", two.uri, "--to-credential-file", files["two.secret"], said="NotAuthorized")
+    ctl(4, "import", "--from", one.uri, "--to", two.uri, "--credential-file", files["two.secret"], "--to-credential-file",
+        files["two.secret"], said="invalid_client")
+    both = ("--credential-file", files["one.secret"], "--to-credential-file", files["two.secret"])
+
+    # A change of the file ends all tokens.
+    def end_tokens():
+        with open(files["one.clients"], "a", encoding="utf-8") as f:
+            f.write("other:%s\n" % ("x" * 40))
+        one.process.send_signal(signal.SIGHUP)
+
+    timer = threading.Timer(0.3, end_tokens)
+    timer.start()
+    rows, total = move(0, one.uri, two.uri, *both, "--parallel", "1")
+    timer.join()
+    assert total["registered"] == 31
+    # A token from a file, on one side.
+    time.sleep(0.5)
+    got = one.rest.raw("POST", "/v1/oauth/tokens", urllib.parse.urlencode({
+        "grant_type": "client_credentials", "client_id": "mover", "client_secret": secrets["one"]}).encode(),
+        {"Content-Type": "application/x-www-form-urlencoded"})
+    (tmp_path / "token").write_text(got.json["access_token"])
+    rows, _ = move(0, one.uri, two.uri, "--token-file", tmp_path / "token", *both[2:])
+    assert set(verdicts(rows).values()) == {"same"}
+    assert ctl(0, "export", "--from", one.uri, *both[:2]).count("metadata-location") == 30
+    for d in (one, two):
+        log = d.log()
+        assert not [s for s in (*secrets.values(), got.json["access_token"]) if s in log]
 
 
 def test_tls(daemon, fakes, space, tmp_path):
