@@ -178,6 +178,10 @@ static void created(struct core *c, void *ctx, const struct event *ev)
 			core_timer(c, &k->timer, c->now_us + c->conf.retry_us, create_again);
 		return;
 	}
+	if (q->verdict == SQL_KEY_TAKEN) {
+		creation_fail(c, k, ST_KEY_DECIDED, "");
+		return;
+	}
 	if (q->created != SQL_CREATED && q->created != SQL_CREATE_EXISTS) {
 		struct err err = {0};
 		create_verdict(k, q->created, &err);
@@ -185,7 +189,7 @@ static void created(struct core *c, void *ctx, const struct event *ev)
 		return;
 	}
 	in_use(c, k);
-	request_committed(c, k->r, k->path, k->metadata);
+	request_committed(c, k->r, k->path, k->metadata, k->create.idem.set);
 	creation_over(k);
 }
 
@@ -396,6 +400,8 @@ static void begin(struct core *c, struct creation *k, const struct ask_create *i
 	k->create.next_row_id = metadata_next_row_id(m);
 	k->create.objects = paths;
 	k->create.n_objects = k->registered ? 0 : 1;
+	if (!k->part)
+		k->create.idem = k->r->in.idem;
 	if (k->registered) {
 		create_send(c, k);
 		return;
@@ -479,6 +485,8 @@ static void dropped(struct core *c, void *ctx, const struct event *ev)
 		request_status(c, r, ST_TIMEOUT, "", "PostgreSQL's answer was lost; repeat");
 	else if (core_sql_clean_failure(q))
 		request_status(c, r, ST_UNAVAILABLE, "", "PostgreSQL cannot be reached");
+	else if (q->verdict == SQL_KEY_TAKEN)
+		request_status(c, r, ST_KEY_DECIDED, "", "");
 	else
 		request_status(c, r, ST_NO_SUCH_TABLE, "", "Table does not exist");
 	request_let(r);
@@ -592,7 +600,8 @@ static void drop_send(struct core *c, struct request *r)
 						  .purge = r->in.u.drop.purge,
 						  .purge_all = r->purging && r->purging->files,
 						  .purge_paths = r->purge,
-						  .n_purge_paths = r->n_purge};
+						  .n_purge_paths = r->n_purge,
+						  .idem = r->in.idem};
 }
 
 void create_drop(struct core *c, struct request *r)

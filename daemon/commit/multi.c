@@ -430,7 +430,7 @@ static void published(struct core *c, struct multi *m)
 		create_told(c, m->v[i].creation);
 		m->v[i].creation = NULL;
 	}
-	request_rpc(c, m->r, NULL);
+	request_remembered(c, m->r);
 	m->again = false;
 	ended(c, m);
 }
@@ -474,6 +474,15 @@ static void refused(struct core *c, struct multi *m, const struct sql_result *q)
 	multi_fail(c, p, &err);
 }
 
+/* Another attempt of this request was decided, or an earlier send of this very statement. */
+static void key_taken(struct core *c, struct multi *m)
+{
+	m->r->sent = false;
+	m->lost = false;
+	request_status(c, m->r, ST_KEY_DECIDED, "", "");
+	end(c, m);
+}
+
 static void resolved(struct core *c, struct table *t, enum status st)
 {
 	struct multi *m = t->batch->part->m;
@@ -510,6 +519,8 @@ static void decided(struct core *c, void *ctx, const struct event *ev)
 		not_taken(c, m, q);
 	else if (q->verdict == SQL_APPLIED)
 		published(c, m);
+	else if (q->verdict == SQL_KEY_TAKEN)
+		key_taken(c, m);
 	else
 		refused(c, m, q);
 }
@@ -547,7 +558,8 @@ static void decide(struct core *c, struct multi *m)
 	}
 	for (size_t i = m->n_live; i < m->n; i++)
 		creates[i - m->n_live] = create_row(m->v[i].creation);
-	m->sql = (struct sql_tables_commit){parts, m->n_live, creates, m->n - m->n_live};
+	m->sql = (struct sql_tables_commit){parts, m->n_live, creates, m->n - m->n_live,
+					    m->r->in.idem};
 	move_all(c, m, BATCH_PUBLISHING);
 	m->refusals = 0;
 	m->r->sent = true;

@@ -109,6 +109,7 @@ struct reply {
 	enum reply_kind kind;
 	struct err err;
 	const void *msg; /* struct rpc_begin_reply, rpc_outcome, … */
+	bool remembered; /* the request's idem has its row: written by the deciding statement */
 	struct strv metadata_location;
 	struct metadata *metadata; /* borrowed; the driver takes its own reference if it keeps it */
 };
@@ -255,6 +256,9 @@ struct ev_request {
 	/* Begin, CommitOnce: what the name resolved to. */
 	struct table_id table;
 	int64_t incarnation;
+	/* EV_TABLE_COMMIT, EV_TABLE_CREATE, EV_TABLE_DROP. Answered KEY_DECIDED when its row was
+	 * there before. */
+	struct sql_idem idem;
 	union {
 		const struct rpc_begin *begin;
 		const struct rpc_stage *stage;

@@ -123,6 +123,8 @@ void publish_prepare(struct core *c, struct batch *b)
 		.objects = paths,
 		.n_objects = n,
 	};
+	if (b->rest)
+		b->publish.idem = b->rest->in.idem;
 	bool ok = garbage(b) && (b->ask || answer_pack(c, b));
 	if (!ok) {
 		struct err err = {0};
@@ -405,6 +407,10 @@ static void published(struct core *c, void *ctx, const struct event *ev)
 			pause(c, b, BATCH_PUBLISHING);
 	} else if (r->verdict == SQL_APPLIED) {
 		batch_published(c, b);
+	} else if (r->verdict == SQL_KEY_TAKEN) {
+		if (b->ledgered)
+			publish_unledger(c, b->table->id, b->id, b->ledger.epoch);
+		rest_taken(c, b);
 	} else {
 		publish_refused(c, b);
 	}

@@ -102,6 +102,15 @@ void request_rpc(struct core *c, struct request *r, const void *msg)
 	e->u.reply.reply.msg = msg;
 }
 
+void request_remembered(struct core *c, struct request *r)
+{
+	struct effect *e = answer(c, r);
+	if (!e)
+		return;
+	e->u.reply.reply.kind = REPLY_RPC;
+	e->u.reply.reply.remembered = r->in.idem.set;
+}
+
 void request_dropped(struct core *c, struct request *r, struct strv location)
 {
 	struct effect *e = answer(c, r);
@@ -113,7 +122,8 @@ void request_dropped(struct core *c, struct request *r, struct strv location)
 	e->u.reply.reply.metadata_location = copy;
 }
 
-void request_committed(struct core *c, struct request *r, struct strv location, struct metadata *m)
+void request_committed(struct core *c, struct request *r, struct strv location, struct metadata *m,
+		       bool remembered)
 {
 	struct effect *e = answer(c, r);
 	if (!e)
@@ -123,6 +133,7 @@ void request_committed(struct core *c, struct request *r, struct strv location, 
 	ASSERT(arena_strv(&r->arena, location, &copy));
 	r->replied = metadata_ref(m);
 	e->u.reply.reply.kind = REPLY_COMMITTED;
+	e->u.reply.reply.remembered = remembered;
 	e->u.reply.reply.metadata_location = copy;
 	e->u.reply.reply.metadata = m;
 }

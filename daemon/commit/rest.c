@@ -471,6 +471,13 @@ void rest_failed(struct core *c, struct batch *b, const struct err *err)
 	finish(c, b, err);
 }
 
+void rest_taken(struct core *c, struct batch *b)
+{
+	struct err err = {0};
+	err_set(&err, ST_KEY_DECIDED, "", "decided before");
+	finish(c, b, &err);
+}
+
 /* Whether every snapshot from `before` to `now` came with this commit and deleted rows for good. Of
  * one that the ref took over from elsewhere it is not known whether it moved rows. */
 static bool only_dead(const struct metadata *m, const struct metadata *base, int64_t before,
@@ -524,7 +531,7 @@ void rest_plan(struct core *c, struct batch *b)
 			break;
 		case REST_SAME:
 		case REST_DONE:
-			request_committed(c, r, t->location, t->meta);
+			request_committed(c, r, t->location, t->meta, false);
 			finish(c, b, NULL);
 			return;
 		case REST_REFUSED:
@@ -588,6 +595,6 @@ void rest_published(struct core *c, struct batch *b)
 	if (!r)
 		return; /* one of several: answered when all have been told */
 	b->rest = NULL;
-	request_committed(c, r, t->location, t->meta);
+	request_committed(c, r, t->location, t->meta, r->in.idem.set);
 	over(r);
 }

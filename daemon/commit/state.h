@@ -355,9 +355,11 @@ void request_status(struct core *c, struct request *r, enum status st, const cha
 		    const char *msg);
 void request_rpc(struct core *c, struct request *r, const void *msg);
 /* The end of a table, with where its last metadata is. */
+/* Done, without a body; the key of the request, if it has one, went with the decision. */
+void request_remembered(struct core *c, struct request *r);
 void request_dropped(struct core *c, struct request *r, struct strv location);
 void request_committed(struct core *c, struct request *r, struct strv location,
-		       struct metadata *m);
+		       struct metadata *m, bool remembered);
 /* An effect's completion will name the request. After it was answered, `in` must not be read. */
 void request_hold(struct request *r);
 /* The same, and the effect points into the transaction's memory. */
@@ -634,6 +636,8 @@ void rest_published(struct core *c, struct batch *b);
 void rest_enqueue(struct core *c, struct request *r);
 void rest_back(struct core *c, struct table *t, struct request *r);
 void rest_failed(struct core *c, struct batch *b, const struct err *err);
+/* The statement found the key of the request decided. */
+void rest_taken(struct core *c, struct batch *b);
 /* Lets go of what was read for the look at its snapshots. */
 void rest_unview(struct batch *b);
 

@@ -205,26 +205,47 @@ void call_free_doc(struct call *call, struct jdoc *own_doc)
 	loop_job_start(&call->app->loop, &f->job, true);
 }
 
-/* The handler's end of the call. */
-static void finish(struct call *call, int http, const char *type, struct bytes body,
-		   void (*release)(void *arg), void *arg)
+void call_send(struct call *own_call, const struct call_answer *own_answer)
 {
-	ASSERT(!call->handled);
-	answer(call, http, type, body, release, arg);
+	struct call *call = own_call;
+	const struct call_answer *a = own_answer;
+	ASSERT(!call->handled && !call->hold);
+	answer(call, a->http, a->type, a->body, a->release, a->arg);
 	call->handled = true;
 	front_release(call);
+}
+
+void call_drop(struct call *call, const struct call_answer *own_answer)
+{
+	if (own_answer->release)
+		own_answer->release(own_answer->arg);
+	call->n_headers = 0;
+}
+
+/* The handler's end of the call. */
+static void finish(struct call *call, const struct call_answer *own_answer)
+{
+	ASSERT(!call->handled);
+	if (call->hold)
+		call->hold->answered(call, own_answer);
+	else
+		call_send(call, own_answer);
 }
 
 void call_reply_shared(struct call *own_call, int http, struct bytes body,
 		       void (*release)(void *arg), void *arg)
 {
-	finish(own_call, http, "application/json", body, release, arg);
+	finish(own_call, &(struct call_answer){.http = http,
+					       .type = "application/json",
+					       .body = body,
+					       .release = release,
+					       .arg = arg});
 }
 
 void call_reply_json(struct call *own_call, int http, struct bytes own_body)
 {
 	void *p = (void *)(uintptr_t)own_body.p; /* ours to free now */
-	finish(own_call, http, "application/json", own_body, p ? base_free : NULL, p);
+	call_reply_shared(own_call, http, own_body, p ? base_free : NULL, p);
 }
 
 void call_reply_text(struct call *own_call, int http, const char *content_type, struct buf *own_buf)
@@ -239,7 +260,11 @@ void call_reply_text(struct call *own_call, int http, const char *content_type, 
 	}
 	uint8_t *p = buf_take(own_buf, &n);
 	buf_fini(own_buf);
-	finish(own_call, http, content_type, (struct bytes){p, n}, p ? base_free : NULL, p);
+	finish(own_call, &(struct call_answer){.http = http,
+					       .type = content_type,
+					       .body = {p, n},
+					       .release = p ? base_free : NULL,
+					       .arg = p});
 }
 
 void call_reply_buf(struct call *own_call, int http, struct buf *own_buf)
@@ -249,7 +274,7 @@ void call_reply_buf(struct call *own_call, int http, struct buf *own_buf)
 
 void call_reply_status(struct call *own_call, int http)
 {
-	finish(own_call, http, NULL, (struct bytes){NULL, 0}, NULL, NULL);
+	finish(own_call, &(struct call_answer){.http = http});
 }
 
 /* Appends as much as fits and stays UTF-8: messages may quote what a client sent. */
@@ -344,10 +369,23 @@ static struct bytes error_reply(struct call *call, const struct err *err)
 void call_reply_err(struct call *own_call, const struct err *err)
 {
 	ASSERT(err->st != ST_OK);
+	if (own_call->hold && err->st == ST_KEY_DECIDED) {
+		own_call->hold->decided(own_call);
+		return;
+	}
 	struct err e = adapt(own_call, err);
+	const struct status_info *info = status_info(e.st);
 	if (!own_call->answered)
 		log_error(own_call, &e);
-	call_reply_json(own_call, status_info(e.st)->http, error_reply(own_call, &e));
+	struct bytes body = error_reply(own_call, &e);
+	void *p = (void *)(uintptr_t)body.p;
+	finish(own_call,
+	       &(struct call_answer){.http = info->http,
+				     .again = info->retry == RETRY_SAME || info->retry == RETRY_LATER,
+				     .type = "application/json",
+				     .body = body,
+				     .release = p ? base_free : NULL,
+				     .arg = p});
 }
 
 void call_overdue(struct call *call)

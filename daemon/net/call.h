@@ -12,6 +12,7 @@
 
 struct app;
 struct call;
+struct call_answer;
 struct front;
 struct http_req;
 struct jdoc;
@@ -24,10 +25,29 @@ struct route_table {
 	/* Asked before each call of the REST port: sets the principal, or answers the call and returns
 	 * false. NULL: everybody may come. */
 	bool (*admit)(struct call *call);
+	/* Gets every call with an Idempotency-Key, and the handler that it was for. May be NULL. */
+	void (*gate)(struct call *own_call, route_fn fn);
 };
 void route_set(struct route_table *t, enum route route, route_fn fn);
 
 #define CALL_HEADERS_MAX 4
+
+/* A handler's answer before it is sent. The headers stand in the call. */
+struct call_answer {
+	int http;
+	bool again; /* an error that another attempt may not meet */
+	const char *type;
+	struct bytes body;
+	void (*release)(void *arg); /* of the body; may be NULL */
+	void *arg;
+};
+
+/* Who gets a call's answers in place of the client. Both own the call from then on. */
+struct call_hold {
+	void (*answered)(struct call *own_call, const struct call_answer *own_answer);
+	/* The error was KEY_DECIDED: nothing happened, the answer is kept. */
+	void (*decided)(struct call *own_call);
+};
 
 struct call {
 	struct app *app;
@@ -43,6 +63,8 @@ struct call {
 	struct strv principal;
 	int64_t started_mono_us, deadline_mono_us;
 	void *user; /* the handler's */
+	const struct call_hold *hold; /* NULL: answers go out */
+	void *held;		      /* its own */
 
 	/* Private to call and front. */
 	struct front *front;
@@ -55,6 +77,10 @@ struct call {
 	} headers[CALL_HEADERS_MAX];
 };
 
+/* Sends it; the call must not be held any more. */
+void call_send(struct call *own_call, const struct call_answer *own_answer);
+/* Drops it, and the headers that it had put into the call. */
+void call_drop(struct call *call, const struct call_answer *own_answer);
 /* Whether an answer may come gzipped (RFC 9110, "Accept-Encoding"). */
 bool call_accepts_gzip(const struct call *call);
 /* Adds a header to the coming reply: static name; the value is copied and must hold no control

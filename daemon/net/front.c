@@ -165,7 +165,10 @@ static void op_serve(void *ctx, struct http_req *r)
 		call_reply_err(call, &err);
 		return;
 	}
-	fn(call);
+	if (t->gate && call->idempotency_key.p)
+		t->gate(call, fn);
+	else
+		fn(call);
 }
 
 static const struct http_ops ops = {op_serve, op_overdue, op_over, call_error_body};

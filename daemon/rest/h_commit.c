@@ -1,5 +1,6 @@
 /* Commits: one table on its own route, and the route of transactions. Both enter the queue of the core, beside the transactions of workers. */
 #include "daemon/rest/h_create.h"
+#include "daemon/rest/h_idem.h"
 #include "daemon/rest/h_multi.h"
 
 #include "proto/iceberg/metadata.h"
@@ -43,6 +44,8 @@ static void committed(void *ctx, const struct reply *reply)
 		fail(w, &reply->err);
 	} else {
 		drop_doc(w);
+		if (reply->remembered)
+			h_idem_decided(w->call);
 		if (w->call->hit.route == ROUTE_txn_commit)
 			call_reply_status(w->call, 204);
 		else
@@ -67,6 +70,8 @@ static void resolved(void *ctx, const struct pg_tabular_result *res)
 	ev.u.req.deadline_us = h_deadline_us(w->call);
 	ev.u.req.table = res->row.table;
 	ev.u.req.incarnation = res->row.incarnation;
+	bool alone = w->call->hit.route == ROUTE_table_commit;
+	ev.u.req.idem = h_idem(w->call, alone ? 200 : 204, alone);
 	ev.u.req.u.commit_table.requirements = c->requirements;
 	ev.u.req.u.commit_table.n_requirements = c->n_requirements;
 	ev.u.req.u.commit_table.updates = c->updates;

@@ -1,4 +1,5 @@
 /* GET /v1/config. */
+#include "daemon/rest/h_idem.h"
 #include "daemon/rest/h_rest.h"
 
 #include "proto/rest/rb_config.h"
@@ -46,7 +47,11 @@ static void config(struct call *own_call)
 	for (size_t k = 0; k < n; k++)
 		endpoints[k] = strv_sub(buf_strv(&text), ends[k], ends[k + 1]);
 	buf_init(&body, 16384);
-	rb_config_write(&body, name, endpoints, n);
+	char lifetime[H_IDEM_DURATION_MAX];
+	h_idem_duration(c->rest_idempotency_lifetime_ms, lifetime);
+	rb_config_write(&body, name, endpoints, n,
+			c->rest_idempotency_lifetime_ms ? strv_of(lifetime)
+							: (struct strv){NULL, 0});
 	buf_fini(&text);
 	call_reply_buf(call, 200, &body);
 }

@@ -1,5 +1,6 @@
 /* Tables coming: create, staged create, register, and the commit that creates a staged table. */
 #include "daemon/rest/h_create.h"
+#include "daemon/rest/h_idem.h"
 
 #include "proto/base/digest.h"
 #include "proto/iceberg/metadata.h"
@@ -77,6 +78,8 @@ static void created(void *ctx, const struct reply *reply)
 	if (reply->kind != REPLY_ERR) {
 		struct metadata *m = metadata_ref(reply->metadata);
 		struct call *call = w->call;
+		if (reply->remembered)
+			h_idem_decided(call);
 		release(w);
 		if (call->hit.route == ROUTE_txn_commit)
 			call_reply_status(call, 204);
@@ -98,6 +101,8 @@ static void submit(struct create_work *w, bool registered, bool overwrite)
 	struct event ev = {.kind = EV_TABLE_CREATE};
 	ev.u.req.principal = w->call->principal;
 	ev.u.req.deadline_us = h_deadline_us(w->call);
+	bool alone = w->call->hit.route != ROUTE_txn_commit;
+	ev.u.req.idem = h_idem(w->call, alone ? 200 : 204, alone);
 	ev.u.req.u.create.warehouse = w->place.ns.warehouse;
 	ev.u.req.u.create.levels = w->place.ns.levels;
 	ev.u.req.u.create.n_levels = w->place.ns.n;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "daemon/rest/h_create.h"
+#include "daemon/rest/h_idem.h"
 #include "proto/iceberg/metadata.h"
 
 #define TABLE_EXISTS "Requirement failed: table already exists"
@@ -53,6 +54,8 @@ static void committed(void *ctx, const struct reply *reply)
 		fail(w, &reply->err);
 		return;
 	}
+	if (reply->remembered)
+		h_idem_decided(w->call);
 	over(w);
 	call_reply_status(w->call, 204);
 }
@@ -68,6 +71,7 @@ static void submit(struct multi_work *w)
 		}
 	ev.u.req.principal = w->call->principal;
 	ev.u.req.deadline_us = h_deadline_us(w->call);
+	ev.u.req.idem = h_idem(w->call, 204, false);
 	ev.u.req.u.commit_tables.v = w->ask;
 	ev.u.req.u.commit_tables.n = w->n;
 	bind_request(bind_of(w->call->app), &ev, committed, w);

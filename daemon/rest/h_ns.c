@@ -1,4 +1,5 @@
 /* Namespaces: list, create, load, exists, drop, properties. */
+#include "daemon/rest/h_idem.h"
 #include "daemon/rest/h_rest.h"
 
 #include "proto/rest/rb_ns.h"
@@ -13,6 +14,7 @@ struct ns_work {
 	struct h_page page;
 	struct rb_ns_create create;
 	struct rb_ns_update update;
+	struct buf answer; /* of a creation, while it is decided */
 };
 
 static struct ns_work *work_new(struct call *own_call)
@@ -25,6 +27,7 @@ static struct ns_work *work_new(struct call *own_call)
 		return NULL;
 	}
 	w->call = own_call;
+	buf_init(&w->answer, PROPERTIES_MAX_BYTES);
 	return w;
 }
 
@@ -34,6 +37,7 @@ static void fail(struct ns_work *w, const struct err *err)
 	struct call *call = w->call;
 	call_free_doc(call, w->create.doc);
 	call_free_doc(call, w->update.doc);
+	buf_fini(&w->answer);
 	call_reply_err(call, &e);
 }
 
@@ -90,18 +94,13 @@ static void ns_list(struct call *own_call)
 static void created(void *ctx, const struct pg_ns_result *res)
 {
 	struct ns_work *w = ctx;
-	struct buf properties, b;
 	if (res->err.st != ST_OK) {
 		fail(w, &res->err);
 		return;
 	}
-	buf_init(&properties, PROPERTIES_MAX_BYTES);
-	buf_init(&b, PROPERTIES_MAX_BYTES);
-	rb_ns_properties_write(&properties, w->create.properties, w->create.n_properties);
-	rb_ns_write(&b, w->create.levels, w->create.n_levels, buf_strv(&properties));
-	buf_fini(&properties);
+	h_idem_decided(w->call);
 	call_free_doc(w->call, w->create.doc);
-	call_reply_buf(w->call, 200, &b);
+	call_reply_buf(w->call, 200, &w->answer);
 }
 
 static enum status parse_create(void *ctx, struct bytes body, struct arena *a, struct err *err)
@@ -121,9 +120,22 @@ static void create_parsed(void *ctx, enum status st, const struct err *parse_err
 	}
 	w->place.ns.levels = w->create.levels;
 	w->place.ns.n = w->create.n_levels;
+	struct buf properties;
+	buf_init(&properties, PROPERTIES_MAX_BYTES);
+	rb_ns_properties_write(&properties, w->create.properties, w->create.n_properties);
+	rb_ns_write(&w->answer, w->create.levels, w->create.n_levels, buf_strv(&properties));
+	if (!buf_ok(&properties))
+		w->answer.failed = true;
+	buf_fini(&properties);
+	if (!buf_ok(&w->answer)) {
+		err_set(&err, ST_LIMIT, "properties", "the answer is too large");
+		fail(w, &err);
+		return;
+	}
+	const struct pg_idem idem = {h_idem(call, 200, false), buf_bytes(&w->answer)};
 	started(w,
 		pg_ns_create(bind_cat(call->app), w->place.ns, w->create.properties,
-			     w->create.n_properties, created, w, &err),
+			     w->create.n_properties, &idem, created, w, &err),
 		&err);
 }
 
@@ -166,10 +178,12 @@ static void ns_load(struct call *own_call)
 static void dropped(void *ctx, const struct pg_ns_result *res)
 {
 	struct ns_work *w = ctx;
-	if (res->err.st != ST_OK)
+	if (res->err.st != ST_OK) {
 		fail(w, &res->err);
-	else
-		call_reply_status(w->call, 204);
+		return;
+	}
+	h_idem_decided(w->call);
+	call_reply_status(w->call, 204);
 }
 
 static void ns_drop(struct call *own_call)
@@ -177,8 +191,11 @@ static void ns_drop(struct call *own_call)
 	struct call *call = own_call;
 	struct ns_work *w = work_new(call);
 	struct err err = {0};
+	const struct pg_idem idem = h_idem_pg(call, 204);
 	if (w && h_place(call, ST_NO_SUCH_NAMESPACE, &w->place))
-		started(w, pg_ns_drop(bind_cat(call->app), w->place.ns, dropped, w, &err), &err);
+		started(w,
+			pg_ns_drop(bind_cat(call->app), w->place.ns, &idem, dropped, w, &err),
+			&err);
 }
 
 static void updated(void *ctx, const struct pg_ns_result *res)
@@ -188,6 +205,14 @@ static void updated(void *ctx, const struct pg_ns_result *res)
 	struct buf b;
 	if (res->err.st != ST_OK) {
 		fail(w, &res->err);
+		return;
+	}
+	h_idem_decided(w->call);
+	if (res->answer.p) {
+		buf_init(&b, PROPERTIES_MAX_BYTES);
+		buf_put(&b, res->answer.p, res->answer.n);
+		call_free_doc(w->call, w->update.doc);
+		call_reply_buf(w->call, 200, &b);
 		return;
 	}
 	bool *removed = arena_calloc(&w->call->arena, u->n_removals + 1, sizeof *removed);
@@ -222,10 +247,11 @@ static void update_parsed(void *ctx, enum status st, const struct err *parse_err
 		call_reply_err(call, parse_err);
 		return;
 	}
+	const struct pg_idem idem = h_idem_pg(call, 200);
 	started(w,
 		pg_ns_update(bind_cat(call->app), w->place.ns, w->update.removals,
-			     w->update.n_removals, w->update.updates, w->update.n_updates, updated,
-			     w, &err),
+			     w->update.n_removals, w->update.updates, w->update.n_updates, &idem,
+			     updated, w, &err),
 		&err);
 }
 

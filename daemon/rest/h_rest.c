@@ -4,6 +4,7 @@
 
 #include "conf/log.h"
 #include "daemon/admin/ad_metrics.h"
+#include "daemon/rest/h_idem.h"
 #include "proto/base/digest.h"
 #include "proto/base/jwrite.h"
 #include "proto/iceberg/metadata.h"
@@ -19,6 +20,7 @@
 struct rest {
 	struct app *app;
 	struct mcache *cache;
+	struct idem *idem;
 	size_t warehouse; /* being made known */
 	bool cancelled;
 };
@@ -26,6 +28,11 @@ struct rest {
 struct mcache *h_cache(const struct app *app)
 {
 	return ((struct rest *)app->rest)->cache;
+}
+
+struct idem *h_idem_of(const struct app *app)
+{
+	return ((struct rest *)app->rest)->idem;
 }
 
 /* ------------------------------------------------------------------ what a request names */
@@ -280,24 +287,59 @@ static void made_ready(struct mcache_wait *w, struct mcache_entry *own_entry, co
 	call_reply_err(made->call, &e);
 }
 
-void h_reply_table(struct call *own_call, struct strv location, struct metadata *m)
+static struct made *made_new(struct call *own_call)
 {
-	struct call *call = own_call;
-	struct made *made = arena_calloc(&call->arena, 1, sizeof *made);
+	struct made *made = arena_calloc(&own_call->arena, 1, sizeof *made);
 	struct err err;
 	if (!made) {
 		err_set(&err, ST_COMMIT_UNKNOWN, "", "committed, but the answer is too large");
-		call_reply_err(call, &err);
-		return;
+		call_reply_err(own_call, &err);
+		return NULL;
 	}
-	made->call = call;
+	made->call = own_call;
+	return made;
+}
+
+static void made_load(struct made *made, struct strv location, const struct metadata *m)
+{
+	struct call *call = made->call;
 	/* A small answer costs less than its compression. */
 	made->wait.rep = call_accepts_gzip(call) && metadata_json_size(m) > GZIP_MIN_BYTES
 				 ? MCACHE_ALL_GZIP
 				 : MCACHE_ALL;
 	made->wait.done = made_ready;
-	mcache_put(h_cache(call->app), location, m);
 	mcache_load(h_cache(call->app), location, &made->wait);
+}
+
+void h_reply_table(struct call *own_call, struct strv location, struct metadata *m)
+{
+	struct made *made = made_new(own_call);
+	if (!made)
+		return;
+	h_idem_file(own_call, location);
+	mcache_put(h_cache(own_call->app), location, m);
+	made_load(made, location, m);
+}
+
+static void file_ready(struct mcache_wait *w, struct mcache_entry *own_entry, const struct err *err)
+{
+	struct made *made = CONTAINER_OF(w, struct made, wait);
+	if (!own_entry) {
+		made_ready(w, NULL, err);
+		return;
+	}
+	made_load(made, mcache_location(own_entry), mcache_metadata(own_entry));
+	mcache_unref(own_entry);
+}
+
+void h_reply_file(struct call *own_call, struct strv location)
+{
+	struct made *made = made_new(own_call);
+	if (!made)
+		return;
+	made->wait.rep = MCACHE_METADATA;
+	made->wait.done = file_ready;
+	mcache_load(h_cache(own_call->app), location, &made->wait);
 }
 
 int64_t h_deadline_us(const struct call *call)
@@ -336,6 +378,7 @@ static void take_routes(struct rest *r)
 {
 	struct route_table *t = r->app->routes;
 	bind_on_head(bind_of(r->app), on_head, r);
+	t->gate = h_idem_gate;
 	ad_metrics_collect(collect, r);
 	h_config_routes(t);
 	h_ns_routes(t);
@@ -351,6 +394,7 @@ static void fini(struct rest *r)
 {
 	r->app->rest = NULL;
 	mcache_free(r->cache);
+	h_idem_free(r->idem);
 	base_free(r);
 }
 
@@ -401,6 +445,7 @@ static enum status start(struct app *app, bool *ret_pending, struct err *err)
 	struct rest *r = base_calloc(1, sizeof *r);
 	r->app = app;
 	r->cache = mcache_new(&app->loop, bind_obj(app), (size_t)app->conf->rest_cache_bytes);
+	r->idem = h_idem_new(app);
 	app->rest = r;
 	bool some = conf_warehouse(app->conf, 0, &name, &location);
 	ASSERT(some);

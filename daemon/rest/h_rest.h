@@ -24,6 +24,8 @@ void h_function_routes(struct route_table *t);
 void h_oauth_routes(struct app *app, struct route_table *t);
 
 struct mcache *h_cache(const struct app *app);
+struct idem;
+struct idem *h_idem_of(const struct app *app);
 
 /* A warehouse by name, or by its location in any spelling of a file: URI. *ret_i: 0 is the default.
  */
@@ -95,6 +97,11 @@ void h_no_table(struct call *own_call, const struct h_place *place);
 
 /* Answers 200 with the table, all snapshots, and its entity tag. */
 void h_reply_table(struct call *own_call, struct strv location, struct metadata *m);
+/* The same from the file alone: an answer that was given before. Never an error that says that
+ * nothing happened. */
+void h_reply_file(struct call *own_call, struct strv location);
+/* The same for a view. */
+void h_reply_view_file(struct call *own_call, struct strv location);
 /* Consumes the entry; rep has been waited for. */
 void h_reply_entry(struct call *own_call, struct mcache_entry *own_entry, enum mcache_rep rep);
 

@@ -1,4 +1,5 @@
 /* Tables: list, load, exists, drop, unregister, rename, metrics reports. */
+#include "daemon/rest/h_idem.h"
 #include "daemon/rest/h_rest.h"
 
 #include "proto/rest/rb_table.h"
@@ -239,17 +240,21 @@ static void dropped(void *ctx, const struct reply *reply)
 		h_no_table(w->call, &w->place);
 	else if (reply->kind == REPLY_ERR)
 		fail(w, &reply->err);
-	else
+	else {
+		h_idem_decided(w->call);
 		call_reply_status(w->call, 204);
+	}
 }
 
-static void end_table(struct table_work *w, void (*done)(void *ctx, const struct reply *reply))
+static void end_table(struct table_work *w, struct sql_idem idem,
+		      void (*done)(void *ctx, const struct reply *reply))
 {
 	struct event ev = {.kind = EV_TABLE_DROP};
 	ev.u.req.principal = w->call->principal;
 	ev.u.req.deadline_us = h_deadline_us(w->call);
 	ev.u.req.table = w->table;
 	ev.u.req.incarnation = w->incarnation;
+	ev.u.req.idem = idem;
 	ev.u.req.u.drop.purge = w->flag;
 	bind_request(bind_of(w->call->app), &ev, done, w);
 }
@@ -261,7 +266,7 @@ static void drop_resolved(void *ctx, const struct pg_tabular_result *res)
 		return;
 	w->table = res->row.table;
 	w->incarnation = res->row.incarnation;
-	end_table(w, dropped);
+	end_table(w, h_idem(w->call, 204, false), dropped);
 }
 
 static void table_drop(struct call *own_call)
@@ -275,37 +280,18 @@ static void table_drop(struct call *own_call)
 
 /* ------------------------------------------------------------------ unregister */
 
-static void unregistered_read(struct mcache_wait *wait, struct mcache_entry *own_entry,
-			      const struct err *err)
-{
-	struct table_work *w = CONTAINER_OF(wait, struct table_work, wait);
-	struct err e;
-	if (own_entry) {
-		/* LoadTableResult has all that UnregisterTableResult has. */
-		h_reply_entry(w->call, own_entry, wait->rep);
-		return;
-	}
-	/* The table is gone from the catalog all the same. */
-	e = *err;
-	e.st = ST_COMMIT_UNKNOWN;
-	fail(w, &e);
-}
-
 static void unregistered(void *ctx, const struct reply *reply)
 {
 	struct table_work *w = ctx;
-	struct err err;
 	if (reply->kind == REPLY_ERR && reply->err.st == ST_NO_SUCH_TABLE) {
 		h_no_table(w->call, &w->place);
 	} else if (reply->kind == REPLY_ERR) {
 		fail(w, &reply->err);
-	} else if (!arena_strv(&w->call->arena, reply->metadata_location, &w->location)) {
-		err_set(&err, ST_COMMIT_UNKNOWN, "", "unregistered, but the answer is too large");
-		fail(w, &err);
 	} else {
-		/* Whatever was committed since the look before. */
-		w->wait.done = unregistered_read;
-		mcache_load(h_cache(w->call->app), w->location, &w->wait);
+		/* Whatever was committed since the look before. LoadTableResult has all that
+		 * UnregisterTableResult has. */
+		h_idem_decided(w->call);
+		h_reply_file(w->call, reply->metadata_location);
 	}
 }
 
@@ -320,7 +306,7 @@ static void unregister_read(struct mcache_wait *wait, struct mcache_entry *own_e
 		fail(w, err);
 	} else {
 		mcache_unref(own_entry);
-		end_table(w, unregistered);
+		end_table(w, h_idem(w->call, 200, true), unregistered);
 	}
 }
 
@@ -363,6 +349,7 @@ static void renamed(void *ctx, const struct pg_tabular_result *res)
 		fail(w, &err);
 		return;
 	}
+	h_idem_decided(w->call);
 	jdoc_free(w->rename.doc);
 	call_reply_status(w->call, 204);
 }
@@ -385,9 +372,10 @@ void h_rename(struct call *own_call, enum pg_tabular_kind kind)
 		jdoc_free(doc);
 		return;
 	}
+	const struct pg_idem idem = h_idem_pg(call, 204);
 	started(w,
 		pg_tabular_rename(bind_cat(call->app), w->place.ns, w->place.name, w->to.ns,
-				  w->to.name, kind, renamed, w, &err),
+				  w->to.name, kind, &idem, renamed, w, &err),
 		&err);
 }
 

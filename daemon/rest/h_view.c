@@ -1,6 +1,7 @@
 /* Views: a metadata file each, and a row that names it. They share names with tables and need none
  * of the commit core: a commit is one compare-and-swap of the row, tried again on what another
  * client has made of the view meanwhile. */
+#include "daemon/rest/h_idem.h"
 #include "daemon/rest/h_rest.h"
 
 #include "proto/base/digest.h"
@@ -28,6 +29,7 @@ struct view_work {
 	struct uuid uuid;
 	int64_t version; /* of the row that is being replaced */
 	int attempts;
+	bool again; /* an answer that was given before */
 	struct strv before; /* the metadata file that the row names */
 	struct strv file;   /* the one to be named */
 	struct view *view;  /* what it holds */
@@ -88,6 +90,7 @@ static void reply_view(struct view_work *w, struct strv location)
 {
 	struct call *call = w->call;
 	struct buf b;
+	h_idem_file(call, location);
 	buf_init(&b, VIEW_MAX_BYTES * 2);
 	rb_view_load_write(&b, location, w->view);
 	release(w);
@@ -122,6 +125,11 @@ static void file_read(struct op *op, enum status st, const struct err *err)
 {
 	struct view_work *w = op->ctx;
 	struct err e = {0};
+	if (st != ST_OK && w->again) {
+		err_set(&e, ST_COMMIT_UNKNOWN, "", "done before, but the file of the answer cannot be read");
+		fail(w, &e);
+		return;
+	}
 	if (st == ST_NOT_FOUND) {
 		struct call *call = w->call;
 		struct strv file = w->before;
@@ -197,6 +205,21 @@ static void load_resolved(void *ctx, const struct pg_tabular_result *res)
 		read_file(w, loaded);
 }
 
+void h_reply_view_file(struct call *own_call, struct strv location)
+{
+	struct view_work *w = work_new(own_call);
+	struct err err;
+	if (!w)
+		return;
+	w->again = true;
+	if (arena_strv(&own_call->arena, location, &w->before)) {
+		read_file(w, loaded);
+		return;
+	}
+	err_set(&err, ST_COMMIT_UNKNOWN, "", "done before, but the answer is too large");
+	fail(w, &err);
+}
+
 static void exists_resolved(void *ctx, const struct pg_tabular_result *res)
 {
 	struct view_work *w = ctx;
@@ -214,6 +237,7 @@ static void dropped(void *ctx, const struct pg_tabular_result *res)
 	} else if (res->err.st != ST_OK) {
 		fail(w, &res->err);
 	} else {
+		h_idem_decided(w->call);
 		release(w);
 		call_reply_status(w->call, 204);
 	}
@@ -224,9 +248,10 @@ static void drop_resolved(void *ctx, const struct pg_tabular_result *res)
 {
 	struct view_work *w = ctx;
 	struct err err = {0};
+	const struct pg_idem idem = h_idem_pg(w->call, 204);
 	if (is_view(w, res) &&
-	    pg_tabular_view_drop(bind_cat(w->call->app), res->row.table.u, dropped, w, &err) !=
-		    ST_OK)
+	    pg_tabular_view_drop(bind_cat(w->call->app), res->row.table.u, &idem, dropped, w,
+				 &err) != ST_OK)
 		fail(w, &err);
 }
 
@@ -285,11 +310,12 @@ static void published(void *ctx, const struct pg_tabular_result *res)
 	struct view_work *w = ctx;
 	struct err err = res->err;
 	if (err.st == ST_OK) {
+		h_idem_decided(w->call);
 		reply_view(w, w->file);
 		return;
 	}
 	/* After an answer that was lost the row may name the file. */
-	if (status_info(err.st)->effect == EFFECT_UNKNOWN) {
+	if (status_info(err.st)->effect == EFFECT_UNKNOWN && err.st != ST_KEY_DECIDED) {
 		fail(w, &err);
 		return;
 	}
@@ -309,12 +335,14 @@ static void publish(struct view_work *w)
 {
 	struct pgcat *cat = bind_cat(w->call->app);
 	struct err err = {0};
+	const struct pg_idem idem = {.k = h_idem(w->call, 200, true)};
 	enum status st =
 		w->call->hit.route == ROUTE_view_replace
-			? pg_tabular_view_replace(cat, w->uuid, w->version, w->file, published, w,
-						  &err)
+			? pg_tabular_view_replace(cat, w->uuid, w->version, w->file, &idem,
+						  published, w, &err)
 			: pg_tabular_view_create(cat, w->place.ns, w->place.name, w->view->uuid,
-						 w->view->location, w->file, published, w, &err);
+						 w->view->location, w->file, &idem, published, w,
+						 &err);
 	if (st == ST_OK)
 		return;
 	if (w->call->hit.route != ROUTE_view_register)

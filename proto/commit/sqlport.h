@@ -66,6 +66,16 @@ struct txn_row {
 	int64_t batch_no;     /* 0 until final through a batch, or TXN_BATCH_GONE */
 };
 
+/* What a client's idempotency key has to remember. A decision that is handed one writes its row in
+ * the same statement, or nothing at all when the key's row is there. All zero: there is no key. */
+struct sql_idem {
+	bool set;
+	bool file; /* the answer is made from the metadata file that the decision publishes */
+	int16_t http;
+	struct uuid key;
+	struct digest bound; /* who asks for what: another use of the key has another */
+};
+
 /* One row of `fragment`. */
 struct fragment_row {
 	struct txn_id txn;
@@ -188,6 +198,11 @@ struct batch_row {
  *              their fragments (10,000 a table and call), a batch with its last transaction, and
  *              batches of no transactions created at or before now - lifetime, but never the
  *              head's last one.
+ *   keys       PUBLISH, TABLE_CREATE, TABLES_COMMIT and TABLE_DROP with an idem that is set, when
+ *              they would be APPLIED or CREATED: a row with its key is there (a statement on its
+ *              way with the same key is waited for) -> KEY_TAKEN and nothing written; else the row
+ *              is inserted, if `file` with the new metadata location, or of Drop the last one. Every
+ *              other verdict writes no row.
  * HALT         empty cause: the table's halt goes, if there is one, APPLIED. Else no head with table
  *              and epoch -> REFUSED; else the table is halted with this cause, since now unless it
  *              was before. A halt goes with its head (Drop, overwrite). */
@@ -225,6 +240,7 @@ enum sql_kind {
 enum sql_verdict {
 	SQL_APPLIED, /* the guard held, everything was written */
 	SQL_REFUSED, /* the guard did not hold, nothing was written */
+	SQL_KEY_TAKEN, /* its idempotency key was decided before, nothing was written */
 };
 
 struct sql_head_bump {
@@ -299,6 +315,7 @@ struct sql_publish {
 	 * committed transactions whose content was taken at Stage, which no snapshot names. */
 	const struct strv *garbage;
 	size_t n_garbage;
+	struct sql_idem idem; /* of a REST commit */
 };
 
 struct sql_unledger {
@@ -321,6 +338,7 @@ struct sql_table_create {
 	int64_t next_row_id;
 	const struct strv *objects; /* as in publish */
 	size_t n_objects;
+	struct sql_idem idem;
 };
 
 struct sql_tables_commit {
@@ -329,6 +347,7 @@ struct sql_tables_commit {
 	size_t n_parts;
 	const struct sql_table_create *const *creates; /* never overwrite */
 	size_t n_creates;
+	struct sql_idem idem; /* of the whole; those of its items are not set */
 };
 
 enum sql_create_verdict {
@@ -348,6 +367,7 @@ struct sql_table_drop {
 	bool purge_all; /* with all that was queued for the table beneath its location */
 	const struct strv *purge_paths;
 	size_t n_purge_paths;
+	struct sql_idem idem;
 };
 
 struct sql_clean_claim {

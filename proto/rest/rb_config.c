@@ -13,7 +13,8 @@ static void put_segment(struct buf *b, struct strv s)
 	}
 }
 
-void rb_config_write(struct buf *b, struct strv prefix, const struct strv *endpoints, size_t n)
+void rb_config_write(struct buf *b, struct strv prefix, const struct strv *endpoints, size_t n,
+		     struct strv key_lifetime)
 {
 	struct jwrite w;
 	jwrite_init(&w, b);
@@ -36,5 +37,7 @@ void rb_config_write(struct buf *b, struct strv prefix, const struct strv *endpo
 	for (size_t i = 0; i < n; i++)
 		jwrite_str(&w, endpoints[i]);
 	jwrite_end_array(&w);
+	if (key_lifetime.p)
+		jwrite_kstr(&w, "idempotency-key-lifetime", key_lifetime);
 	jwrite_end_object(&w);
 }

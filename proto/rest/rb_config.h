@@ -4,7 +4,9 @@
 
 #include "proto/base/jwrite.h"
 
-/* prefix p NULL: paths carry none. endpoints: as the specification spells them. */
-void rb_config_write(struct buf *b, struct strv prefix, const struct strv *endpoints, size_t n);
+/* prefix p NULL: paths carry none. endpoints: as the specification spells them. key_lifetime: ISO
+ * 8601, p NULL when idempotency keys are not supported. */
+void rb_config_write(struct buf *b, struct strv prefix, const struct strv *endpoints, size_t n,
+		     struct strv key_lifetime);
 
 #endif

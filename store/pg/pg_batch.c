@@ -1,5 +1,6 @@
 #include "store/pg/pg_batch.h"
 
+#include "store/pg/pg_idem.h"
 #include "store/pg/pg_txn.h"
 
 enum status pg_batch_check(const struct sql_effect *fx, struct err *err)
@@ -55,6 +56,8 @@ void pg_batch_args(const struct sql_effect *fx, struct pgargs *a)
 	pgargs_i64(a, p->next_row_id);
 	pgargs_texts(a, p->objects, p->n_objects);
 	pgargs_texts(a, p->garbage, p->n_garbage);
+	pg_idem_args(a, &p->idem);
+	pgargs_bool(a, p->idem.file);
 }
 
 bool pg_batch_result(const struct sql_effect *fx, const struct pgres *res, struct arena *arena,

@@ -1,6 +1,7 @@
 #include "store/pg/pg_create.h"
 
 #include "store/pg/pg_batch.h"
+#include "store/pg/pg_idem.h"
 #include "store/pg/pg_txn.h"
 
 static enum status check_name(struct strv s, const char *field, struct err *err)
@@ -47,6 +48,8 @@ void pg_create_args(const struct sql_effect *fx, struct pgargs *a)
 		pgargs_texts(a, fx->u.drop.purge_paths,
 			     fx->u.drop.purge ? fx->u.drop.n_purge_paths : 0);
 		pgargs_bool(a, fx->u.drop.purge_all);
+		pg_idem_args(a, &fx->u.drop.idem);
+		pgargs_bool(a, fx->u.drop.idem.file);
 		return;
 	}
 	const struct sql_table_create *c = fx->u.create;
@@ -68,6 +71,8 @@ void pg_create_args(const struct sql_effect *fx, struct pgargs *a)
 	pgargs_i64(a, c->last_seq);
 	pgargs_i64(a, c->next_row_id);
 	pgargs_texts(a, c->objects, c->n_objects);
+	pg_idem_args(a, &c->idem);
+	pgargs_bool(a, c->idem.file);
 }
 
 static bool kept_paths(struct pgrow *r, struct arena *arena, struct sql_result *ret)

@@ -110,7 +110,8 @@ static struct pgargs *path_args(struct pgcat *cat, struct pg_path path)
 }
 
 enum status pg_ns_create(struct pgcat *cat, struct pg_path path, const struct strv_pair *properties,
-			 size_t n, pg_ns_done done, void *ctx, struct err *err)
+			 size_t n, const struct pg_idem *idem, pg_ns_done done, void *ctx,
+			 struct err *err)
 {
 	enum status st = pgcat_check_path(path, false, err);
 	for (size_t i = 0; st == ST_OK && i < n; i++)
@@ -121,7 +122,9 @@ enum status pg_ns_create(struct pgcat *cat, struct pg_path path, const struct st
 	call->write = true;
 	pgcat_dotted(call->name2, sizeof call->name2,
 		     (struct pg_path){.levels = path.levels, .n = path.n - 1}, NULL);
-	property_args(path_args(cat, path), properties, n);
+	struct pgargs *a = path_args(cat, path);
+	property_args(a, properties, n);
+	pg_idem_args_answer(a, idem);
 	return start(call, path, PGSQL_NS_CREATE, err);
 }
 
@@ -142,15 +145,15 @@ static void drop_done(struct pgcat_call *call, const struct pgres *res, struct e
 	finish(call, &ret);
 }
 
-enum status pg_ns_drop(struct pgcat *cat, struct pg_path path, pg_ns_done done, void *ctx,
-		       struct err *err)
+enum status pg_ns_drop(struct pgcat *cat, struct pg_path path, const struct pg_idem *idem,
+		       pg_ns_done done, void *ctx, struct err *err)
 {
 	enum status st = pgcat_check_path(path, false, err);
 	if (st != ST_OK)
 		return st;
 	struct pgcat_call *call = pgcat_call_new(cat, drop_done, (void (*)(void))done, ctx);
 	call->write = true;
-	(void)path_args(cat, path);
+	pg_idem_args(path_args(cat, path), idem ? &idem->k : NULL);
 	return start(call, path, PGSQL_NS_DROP, err);
 }
 
@@ -240,6 +243,8 @@ static void update_done(struct pgcat_call *call, const struct pgres *res, struct
 		ret.updated = pgcat_texts(&r, 1, &arena, &ret.n_updated);
 		ret.removed = pgcat_texts(&r, 2, &arena, &ret.n_removed);
 		ret.missing = pgcat_texts(&r, 3, &arena, &ret.n_missing);
+		if (!pgrow_null(&r, 4))
+			ret.answer = pgrow_bytes(&r, 4);
 		if (r.bad || !ret.updated || !ret.removed || !ret.missing)
 			undecodable(&ret);
 	}
@@ -249,7 +254,7 @@ static void update_done(struct pgcat_call *call, const struct pgres *res, struct
 
 enum status pg_ns_update(struct pgcat *cat, struct pg_path path, const struct strv *removals,
 			 size_t n_removals, const struct strv_pair *updates, size_t n_updates,
-			 pg_ns_done done, void *ctx, struct err *err)
+			 const struct pg_idem *idem, pg_ns_done done, void *ctx, struct err *err)
 {
 	enum status st = pgcat_check_path(path, false, err);
 	for (size_t i = 0; st == ST_OK && i < n_updates; i++)
@@ -263,5 +268,6 @@ enum status pg_ns_update(struct pgcat *cat, struct pg_path path, const struct st
 	struct pgargs *a = path_args(cat, path);
 	pgargs_texts(a, removals, n_removals);
 	property_args(a, updates, n_updates);
+	pg_idem_args(a, idem ? &idem->k : NULL);
 	return start(call, path, PGSQL_NS_UPDATE, err);
 }

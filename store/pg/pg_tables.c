@@ -2,6 +2,7 @@
 
 #include "store/pg/pg_batch.h"
 #include "store/pg/pg_create.h"
+#include "store/pg/pg_idem.h"
 
 enum status pg_tables_check(const struct sql_effect *fx, struct err *err)
 {
@@ -166,6 +167,7 @@ void pg_tables_args(const struct sql_effect *fx, struct pgargs *a)
 	put_snapshots(c, a);
 	put_objects(c, a);
 	put_garbage(c, a);
+	pg_idem_args(a, &c->idem);
 }
 
 bool pg_tables_result(const struct sql_effect *fx, const struct pgres *res, struct sql_result *ret)

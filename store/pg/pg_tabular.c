@@ -372,7 +372,7 @@ static void rename_done(struct pgcat_call *call, const struct pgres *res, struct
 
 enum status pg_tabular_rename(struct pgcat *cat, struct pg_path from, struct strv from_name,
 			      struct pg_path to, struct strv to_name, enum pg_tabular_kind kind,
-			      pg_tabular_done done, void *ctx, struct err *err)
+			      const struct pg_idem *idem, pg_tabular_done done, void *ctx, struct err *err)
 {
 	enum status st = pgcat_check_path(from, false, err);
 	if (st == ST_OK)
@@ -399,6 +399,7 @@ enum status pg_tabular_rename(struct pgcat *cat, struct pg_path from, struct str
 	pgargs_texts(a, to.levels, to.n);
 	pgargs_text(a, to_name);
 	pgargs_i16(a, (int16_t)kind);
+	pg_idem_args(a, idem ? &idem->k : NULL);
 	return pgcat_send(call, PGSQL_TABULAR_RENAME, err);
 }
 
@@ -425,7 +426,7 @@ static void view_create_done(struct pgcat_call *call, const struct pgres *res, s
 
 enum status pg_tabular_view_create(struct pgcat *cat, struct pg_path ns, struct strv name,
 				   struct uuid view, struct strv location,
-				   struct strv metadata_location, pg_tabular_done done, void *ctx,
+				   struct strv metadata_location, const struct pg_idem *idem, pg_tabular_done done, void *ctx,
 				   struct err *err)
 {
 	enum status st = pgcat_check_path(ns, false, err);
@@ -448,6 +449,7 @@ enum status pg_tabular_view_create(struct pgcat *cat, struct pg_path ns, struct 
 	pgargs_uuid(a, view);
 	pgargs_text(a, location);
 	pgargs_text(a, metadata_location);
+	pg_idem_args(a, idem ? &idem->k : NULL);
 	return pgcat_send(call, PGSQL_VIEW_CREATE, err);
 }
 
@@ -470,7 +472,7 @@ static void view_change_done(struct pgcat_call *call, const struct pgres *res, s
 }
 
 enum status pg_tabular_view_replace(struct pgcat *cat, struct uuid view, int64_t version,
-				    struct strv metadata_location, pg_tabular_done done, void *ctx,
+				    struct strv metadata_location, const struct pg_idem *idem, pg_tabular_done done, void *ctx,
 				    struct err *err)
 {
 	enum status st = pg_txn_check_paths(&metadata_location, 1, err);
@@ -483,15 +485,17 @@ enum status pg_tabular_view_replace(struct pgcat *cat, struct uuid view, int64_t
 	pgargs_uuid(a, view);
 	pgargs_i64(a, version);
 	pgargs_text(a, metadata_location);
+	pg_idem_args(a, idem ? &idem->k : NULL);
 	return pgcat_send(call, PGSQL_VIEW_REPLACE, err);
 }
 
-enum status pg_tabular_view_drop(struct pgcat *cat, struct uuid view, pg_tabular_done done,
+enum status pg_tabular_view_drop(struct pgcat *cat, struct uuid view, const struct pg_idem *idem, pg_tabular_done done,
 				 void *ctx, struct err *err)
 {
 	struct pgcat_call *call = pgcat_call_new(cat, view_change_done, (void (*)(void))done, ctx);
 	call->write = true;
 	struct pgargs *a = pgcat_args(cat);
 	pgargs_uuid(a, view);
+	pg_idem_args(a, idem ? &idem->k : NULL);
 	return pgcat_send(call, PGSQL_VIEW_DROP, err);
 }

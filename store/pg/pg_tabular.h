@@ -4,7 +4,7 @@
 #ifndef STORE_PG_PG_TABULAR_H
 #define STORE_PG_PG_TABULAR_H
 
-#include "store/pg/pgcat.h"
+#include "store/pg/pg_idem.h"
 
 enum pg_tabular_kind {
 	PG_TABULAR_TABLE = 0,
@@ -23,7 +23,8 @@ struct pg_tabular_row {
 };
 
 /* Valid until done returns. Statuses: NO_SUCH_NAMESPACE, NO_SUCH_TABLE, NO_SUCH_VIEW,
- * ALREADY_EXISTS, COMMIT_FAILED, UNAVAILABLE (nothing happened), COMMIT_UNKNOWN. */
+ * ALREADY_EXISTS, COMMIT_FAILED, UNAVAILABLE (nothing happened), COMMIT_UNKNOWN, KEY_DECIDED (nothing
+ * happened: the row of the key, which may be NULL for none, was there). */
 struct pg_tabular_result {
 	struct err err;
 	bool found;                    /* resolve: the namespace is there and the name in it */
@@ -49,17 +50,17 @@ MUST_CHECK enum status pg_tabular_resolve(struct pgcat *cat, struct pg_path ns, 
 MUST_CHECK enum status pg_tabular_rename(struct pgcat *cat, struct pg_path from,
 					 struct strv from_name, struct pg_path to,
 					 struct strv to_name, enum pg_tabular_kind kind,
-					 pg_tabular_done done, void *ctx, struct err *err);
+					 const struct pg_idem *idem, pg_tabular_done done, void *ctx, struct err *err);
 MUST_CHECK enum status pg_tabular_view_create(struct pgcat *cat, struct pg_path ns,
 					      struct strv name, struct uuid view,
 					      struct strv location, struct strv metadata_location,
-					      pg_tabular_done done, void *ctx, struct err *err);
+					      const struct pg_idem *idem, pg_tabular_done done, void *ctx, struct err *err);
 /* Compare-and-swap on the version that resolve gave: COMMIT_FAILED when it is another by now. */
 MUST_CHECK enum status pg_tabular_view_replace(struct pgcat *cat, struct uuid view, int64_t version,
-					       struct strv metadata_location, pg_tabular_done done,
+					       struct strv metadata_location, const struct pg_idem *idem, pg_tabular_done done,
 					       void *ctx, struct err *err);
 MUST_CHECK enum status pg_tabular_view_drop(struct pgcat *cat, struct uuid view,
-					    pg_tabular_done done, void *ctx, struct err *err);
+					    const struct pg_idem *idem, pg_tabular_done done, void *ctx, struct err *err);
 
 /* For pgcat */
 bool pg_tabular_resolve_flush(struct pgcat *cat);

@@ -1,5 +1,6 @@
 #include "store/pg/pgcat.h"
 
+#include "store/pg/pg_idem.h"
 #include "store/pg/pg_tabular.h"
 #include "store/pg/pg_txn.h"
 
@@ -7,6 +8,7 @@ struct pgcat {
 	struct pgpool *pool;
 	struct pgargs args;
 	struct pgcat_resolves resolves;
+	struct pgcat_looks looks;
 	int64_t sent; /* all but the resolves */
 	void (*room)(void *ctx);
 	void *room_ctx;
@@ -20,6 +22,7 @@ struct pgcat *pgcat_new(struct pgpool *pool)
 	list_init(&cat->resolves.names);
 	for (size_t i = 0; i < ARRAY_SIZE(cat->resolves.buckets); i++)
 		list_init(&cat->resolves.buckets[i]);
+	list_init(&cat->looks.calls);
 	return cat;
 }
 
@@ -28,6 +31,7 @@ void pgcat_free(struct pgcat *own_cat)
 	struct err err = {0};
 	err_set(&err, ST_UNAVAILABLE, "", "the daemon is stopping");
 	pg_tabular_resolve_fail(own_cat, &err);
+	pg_idem_fail(own_cat, &err);
 	pgargs_fini(&own_cat->args);
 	base_free(own_cat);
 }
@@ -40,6 +44,7 @@ void pgcat_on_room(struct pgcat *cat, void (*room)(void *ctx), void *ctx)
 
 bool pgcat_flush(struct pgcat *cat)
 {
+	pg_idem_flush(cat);
 	return pg_tabular_resolve_flush(cat);
 }
 
@@ -57,12 +62,17 @@ void pgcat_resolve_over(struct pgcat *cat)
 
 int64_t pgcat_statements(const struct pgcat *cat)
 {
-	return cat->sent + cat->resolves.sent;
+	return cat->sent + cat->resolves.sent + cat->looks.sent;
 }
 
 struct pgcat_resolves *pgcat_resolve_queue(struct pgcat *cat)
 {
 	return &cat->resolves;
+}
+
+struct pgcat_looks *pgcat_look_queue(struct pgcat *cat)
+{
+	return &cat->looks;
 }
 
 struct pgpool *pgcat_pool(struct pgcat *cat)
@@ -78,6 +88,8 @@ static void on_done(struct pgc_op *op, enum pgc_end end, const struct pgres *res
 	if (end == PGC_LOST)
 		err_set(&why, call->write ? ST_COMMIT_UNKNOWN : ST_UNAVAILABLE, "",
 			"PostgreSQL did not answer");
+	else if (end == PGC_REJECTED && !strcmp(op->sqlstate, PG_IDEM_TAKEN))
+		err_set(&why, ST_KEY_DECIDED, "", "decided before");
 	call->decode(call, end == PGC_ROWS ? res : NULL, &why);
 	base_free(call);
 }

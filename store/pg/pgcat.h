@@ -17,7 +17,8 @@ struct pgcat;
 struct pgcat_call;
 
 /* Turns the answer into the caller's result and hands it over. err->st: ST_OK with res, UNAVAILABLE
- * (nothing happened), COMMIT_UNKNOWN (a write without answer) or the server's refusal. */
+ * (nothing happened), COMMIT_UNKNOWN (a write without answer), KEY_DECIDED (nothing happened: its
+ * idempotency key was there) or the server's refusal. */
 typedef void (*pgcat_decode)(struct pgcat_call *call, const struct pgres *res, struct err *err);
 
 struct pgcat_call {
@@ -41,7 +42,7 @@ void pgcat_free(struct pgcat *own_cat);
 /* room(ctx): names wait, and the statement that they waited for has been answered. Calls pgcat_flush
  * later in the same turn. */
 void pgcat_on_room(struct pgcat *cat, void (*room)(void *ctx), void *ctx);
-/* Sends what pg_tabular_resolve collected; at the end of each turn of the loop. One such statement is
+/* Sends what pg_tabular_resolve and pg_idem_look collected; at the end of each turn of the loop. One such statement is
  * under way at a time: who comes meanwhile shares the next. true: some wait for room; flush again
  * every PGCAT_PATIENCE_US: an answer that takes longer holds nobody else up. */
 bool pgcat_flush(struct pgcat *cat);
@@ -82,6 +83,13 @@ struct pgcat_resolves *pgcat_resolve_queue(struct pgcat *cat);
 /* One of its statements has ended. */
 void pgcat_resolve_over(struct pgcat *cat);
 int64_t pgcat_now_us(void);
+/* Keys to look for, kept for pg_idem. */
+struct pgcat_looks {
+	struct list calls;
+	size_t n;
+	int64_t sent; /* statements */
+};
+struct pgcat_looks *pgcat_look_queue(struct pgcat *cat);
 struct pgpool *pgcat_pool(struct pgcat *cat);
 
 #endif

@@ -3,6 +3,7 @@
 #include "store/pg/pg_batch.h"
 #include "store/pg/pg_create.h"
 #include "store/pg/pg_head.h"
+#include "store/pg/pg_idem.h"
 #include "store/pg/pg_object.h"
 #include "store/pg/pg_tables.h"
 #include "store/pg/pg_txn.h"
@@ -89,7 +90,9 @@ static void answer_unsent(struct pgfx *fx, struct list *items, const struct err 
 /* Errors that our own functions raise. */
 static bool own_refusal(const struct pgc_op *op, struct sql_result *res)
 {
-	if (res->kind == SQL_PUBLISH && !strcmp(op->sqlstate, "FZ001")) {
+	if (!strcmp(op->sqlstate, PG_IDEM_TAKEN)) {
+		res->verdict = SQL_KEY_TAKEN;
+	} else if (res->kind == SQL_PUBLISH && !strcmp(op->sqlstate, "FZ001")) {
 		res->verdict = SQL_REFUSED;
 	} else if (res->kind == SQL_TABLE_CREATE && !strcmp(op->sqlstate, "FZ003")) {
 		res->verdict = SQL_REFUSED;

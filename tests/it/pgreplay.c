@@ -209,7 +209,7 @@ int main(int argc, char **argv)
 	uint64_t last = strtoull(argv[3], NULL, 10);
 	for (at_seed = strtoull(argv[2], NULL, 10); at_seed <= last && !pgtest_failed; at_seed++) {
 		admin_script(admin,
-			     "TRUNCATE frazil.halt, frazil.txn, frazil.fragment, frazil.batch, frazil.object,"
+			     "TRUNCATE frazil.idem, frazil.halt, frazil.txn, frazil.fragment, frazil.batch, frazil.object,"
 			     " frazil.head, frazil.horizon, frazil.tabular, frazil.namespace,"
 			     " frazil.warehouse");
 		catalog = false;

@@ -87,20 +87,20 @@ static void namespaces(void)
 				 {STRV("k"), STRV("")}};
 	EXPECT(DO(pg_ns_warehouse(cat, STRV("w2"), STRV("/w2"), ns_done, &got, &err)) == ST_OK);
 	EXPECT(DO(pg_ns_warehouse(cat, STRV("w2"), STRV("/x"), ns_done, &got, &err)) == ST_OK);
-	EXPECT(DO(pg_ns_create(cat, path(ab, 2), NULL, 0, ns_done, &got, &err)) ==
+	EXPECT(DO(pg_ns_create(cat, path(ab, 2), NULL, 0, NULL, ns_done, &got, &err)) ==
 	       ST_NO_SUCH_NAMESPACE);
 	EXPECT(!strcmp(got.err.msg, "Namespace does not exist: a"));
-	EXPECT(DO(pg_ns_create(cat, path(a1, 1), p, 2, ns_done, &got, &err)) == ST_OK);
-	EXPECT(DO(pg_ns_create(cat, path(a1, 1), p, 2, ns_done, &got, &err)) == ST_ALREADY_EXISTS);
+	EXPECT(DO(pg_ns_create(cat, path(a1, 1), p, 2, NULL, ns_done, &got, &err)) == ST_OK);
+	EXPECT(DO(pg_ns_create(cat, path(a1, 1), p, 2, NULL, ns_done, &got, &err)) == ST_ALREADY_EXISTS);
 	EXPECT(!strcmp(got.err.msg, "Namespace already exists: a"));
-	EXPECT(DO(pg_ns_create(cat, path(ab, 2), NULL, 0, ns_done, &got, &err)) == ST_OK);
-	EXPECT(DO(pg_ns_create(cat, path(abc, 3), NULL, 0, ns_done, &got, &err)) == ST_OK);
+	EXPECT(DO(pg_ns_create(cat, path(ab, 2), NULL, 0, NULL, ns_done, &got, &err)) == ST_OK);
+	EXPECT(DO(pg_ns_create(cat, path(abc, 3), NULL, 0, NULL, ns_done, &got, &err)) == ST_OK);
 	struct pg_path other = path(a1, 1);
 	other.warehouse = STRV("nope");
-	EXPECT(DO(pg_ns_create(cat, other, NULL, 0, ns_done, &got, &err)) == ST_NO_SUCH_WAREHOUSE);
+	EXPECT(DO(pg_ns_create(cat, other, NULL, 0, NULL, ns_done, &got, &err)) == ST_NO_SUCH_WAREHOUSE);
 	/* A warehouse in use keeps its location. */
 	other.warehouse = STRV("w2");
-	EXPECT(DO(pg_ns_create(cat, other, NULL, 0, ns_done, &got, &err)) == ST_OK);
+	EXPECT(DO(pg_ns_create(cat, other, NULL, 0, NULL, ns_done, &got, &err)) == ST_OK);
 	EXPECT(DO(pg_ns_warehouse(cat, STRV("w2"), STRV("/y"), ns_done, &got, &err)) ==
 	       ST_ALREADY_EXISTS);
 	EXPECT(DO(pg_ns_load(cat, path(a1, 1), ns_done, &got, &err)) == ST_OK);
@@ -109,16 +109,16 @@ static void namespaces(void)
 	EXPECT(DO(pg_ns_load(cat, path(zz, 1), ns_done, &got, &err)) == ST_NO_SUCH_NAMESPACE);
 	struct strv remove[2] = {STRV("owner"), STRV("ghost")};
 	struct strv_pair set[1] = {{STRV("new"), STRV("1")}};
-	EXPECT(DO(pg_ns_update(cat, path(a1, 1), remove, 2, set, 1, ns_done, &got, &err)) == ST_OK);
+	EXPECT(DO(pg_ns_update(cat, path(a1, 1), remove, 2, set, 1, NULL, ns_done, &got, &err)) == ST_OK);
 	EXPECT(!strcmp(got.updated, "new") && !strcmp(got.removed, "owner"));
 	EXPECT(!strcmp(got.missing, "ghost"));
 	EXPECT(DO(pg_ns_load(cat, path(a1, 1), ns_done, &got, &err)) == ST_OK);
 	EXPECT(!strcmp(got.names, "k=,new=1"));
-	EXPECT(DO(pg_ns_update(cat, path(zz, 1), NULL, 0, NULL, 0, ns_done, &got, &err)) ==
+	EXPECT(DO(pg_ns_update(cat, path(zz, 1), NULL, 0, NULL, 0, NULL, ns_done, &got, &err)) ==
 	       ST_NO_SUCH_NAMESPACE);
 	/* Children only, paged by the last name; order of bytes: B before a. */
 	static const struct strv upper[] = {STRV("B")};
-	EXPECT(DO(pg_ns_create(cat, path(upper, 1), NULL, 0, ns_done, &got, &err)) == ST_OK);
+	EXPECT(DO(pg_ns_create(cat, path(upper, 1), NULL, 0, NULL, ns_done, &got, &err)) == ST_OK);
 	EXPECT(DO(pg_ns_list(cat, path(NULL, 0), STRV(""), 0, ns_done, &got, &err)) == ST_OK);
 	EXPECT(!strcmp(got.names, "B,a,ns1,ns2") && !got.more);
 	EXPECT(DO(pg_ns_list(cat, path(NULL, 0), STRV(""), 2, ns_done, &got, &err)) == ST_OK);
@@ -135,10 +135,10 @@ static void namespaces(void)
 	other.n = 0;
 	EXPECT(DO(pg_ns_list(cat, other, STRV(""), 0, ns_done, &got, &err)) ==
 	       ST_NO_SUCH_WAREHOUSE);
-	EXPECT(DO(pg_ns_drop(cat, path(ab, 2), ns_done, &got, &err)) == ST_NAMESPACE_NOT_EMPTY);
-	EXPECT(DO(pg_ns_drop(cat, path(abc, 3), ns_done, &got, &err)) == ST_OK);
-	EXPECT(DO(pg_ns_drop(cat, path(ab, 2), ns_done, &got, &err)) == ST_OK);
-	EXPECT(DO(pg_ns_drop(cat, path(ab, 2), ns_done, &got, &err)) == ST_NO_SUCH_NAMESPACE);
+	EXPECT(DO(pg_ns_drop(cat, path(ab, 2), NULL, ns_done, &got, &err)) == ST_NAMESPACE_NOT_EMPTY);
+	EXPECT(DO(pg_ns_drop(cat, path(abc, 3), NULL, ns_done, &got, &err)) == ST_OK);
+	EXPECT(DO(pg_ns_drop(cat, path(ab, 2), NULL, ns_done, &got, &err)) == ST_OK);
+	EXPECT(DO(pg_ns_drop(cat, path(ab, 2), NULL, ns_done, &got, &err)) == ST_NO_SUCH_NAMESPACE);
 	EXPECT(!strcmp(got.err.msg, "Namespace does not exist: a.b.c"));
 	/* Refused before anything is sent. */
 	static const struct strv nul[] = {{"a\0b", 3}}, bad[] = {{"\xff", 1}}, empty[] = {STRV("")};
@@ -146,14 +146,14 @@ static void namespaces(void)
 	EXPECT(pg_ns_load(cat, path(bad, 1), ns_done, &got, &err) == ST_BAD_REQUEST);
 	EXPECT(pg_ns_load(cat, path(empty, 1), ns_done, &got, &err) == ST_BAD_REQUEST);
 	struct strv_pair nulp[1] = {{STRV("k"), {"x\0y", 3}}};
-	EXPECT(pg_ns_create(cat, path(zz, 1), nulp, 1, ns_done, &got, &err) == ST_BAD_REQUEST);
+	EXPECT(pg_ns_create(cat, path(zz, 1), nulp, 1, NULL, ns_done, &got, &err) == ST_BAD_REQUEST);
 	/* 1,024 bytes that do not compress still fit into the index. */
 	static char longest[1025];
 	for (size_t i = 0; i < 1024; i++)
 		longest[i] = (char)('!' + (i * i * 31 + i * 7) % 90);
 	struct strv wide[] = {{longest, 1024}};
-	EXPECT(DO(pg_ns_create(cat, path(wide, 1), NULL, 0, ns_done, &got, &err)) == ST_OK);
-	EXPECT(DO(pg_ns_drop(cat, path(wide, 1), ns_done, &got, &err)) == ST_OK);
+	EXPECT(DO(pg_ns_create(cat, path(wide, 1), NULL, 0, NULL, ns_done, &got, &err)) == ST_OK);
+	EXPECT(DO(pg_ns_drop(cat, path(wide, 1), NULL, ns_done, &got, &err)) == ST_OK);
 }
 
 static int32_t resolves_under_way(void)
@@ -233,7 +233,7 @@ static void names(struct admin *a)
 	EXPECT(DO(pg_tabular_resolve(cat, p1, STRV("nope"), tab_done, &got, &err)) == ST_OK);
 	EXPECT(!got.found && !got.ns_location[0]);
 	struct strv_pair where[1] = {{STRV("location"), STRV("/w/there")}};
-	EXPECT(DO(pg_ns_update(cat, p2, NULL, 0, where, 1, ns_done, &got, &err)) == ST_OK);
+	EXPECT(DO(pg_ns_update(cat, p2, NULL, 0, where, 1, NULL, ns_done, &got, &err)) == ST_OK);
 	EXPECT(DO(pg_tabular_resolve(cat, p2, STRV("nope"), tab_done, &got, &err)) == ST_OK);
 	EXPECT(!got.found && !strcmp(got.ns_location, "/w/there"));
 	EXPECT(DO(pg_tabular_resolve(cat, path(zz, 1), STRV("t1"), tab_done, &got, &err)) ==
@@ -252,17 +252,17 @@ static void names(struct admin *a)
 	struct uuid v = m.table.u;
 	v.b[0] ^= 0x55;
 	EXPECT(DO(pg_tabular_view_create(cat, p1, STRV("v1"), v, STRV("/w/v1"),
-					 STRV("/w/v1/1.json"), tab_done, &got, &err)) == ST_OK);
+					 STRV("/w/v1/1.json"), NULL, tab_done, &got, &err)) == ST_OK);
 	EXPECT(DO(pg_tabular_view_create(cat, p1, STRV("v1"), v, STRV("/w/v1"),
-					 STRV("/w/v1/1.json"), tab_done, &got, &err)) ==
+					 STRV("/w/v1/1.json"), NULL, tab_done, &got, &err)) ==
 	       ST_ALREADY_EXISTS);
 	EXPECT(got.taken_by == PG_TABULAR_VIEW);
 	EXPECT(DO(pg_tabular_view_create(cat, p1, STRV("t1"), v, STRV("/w/v1"),
-					 STRV("/w/v1/1.json"), tab_done, &got, &err)) ==
+					 STRV("/w/v1/1.json"), NULL, tab_done, &got, &err)) ==
 	       ST_ALREADY_EXISTS);
 	EXPECT(got.taken_by == PG_TABULAR_TABLE);
 	EXPECT(DO(pg_tabular_view_create(cat, path(zz, 1), STRV("v1"), v, STRV("/w/v1"),
-					 STRV("/w/v1/1.json"), tab_done, &got, &err)) ==
+					 STRV("/w/v1/1.json"), NULL, tab_done, &got, &err)) ==
 	       ST_NO_SUCH_NAMESPACE);
 	struct ran r;
 	struct sql_table_create c = make_create(&m, "ns1", "v1", 9);
@@ -272,9 +272,9 @@ static void names(struct admin *a)
 	EXPECT(r.r.created == SQL_CREATE_NAME_VIEW);
 	EXPECT(DO(pg_tabular_resolve(cat, p1, STRV("v1"), tab_done, &got, &err)) == ST_OK);
 	EXPECT(got.found && got.row.kind == PG_TABULAR_VIEW && got.row.version == 1);
-	EXPECT(DO(pg_tabular_view_replace(cat, v, 1, STRV("/w/v1/2.json"), tab_done, &got, &err)) ==
+	EXPECT(DO(pg_tabular_view_replace(cat, v, 1, STRV("/w/v1/2.json"), NULL, tab_done, &got, &err)) ==
 	       ST_OK);
-	EXPECT(DO(pg_tabular_view_replace(cat, v, 1, STRV("/w/v1/3.json"), tab_done, &got, &err)) ==
+	EXPECT(DO(pg_tabular_view_replace(cat, v, 1, STRV("/w/v1/3.json"), NULL, tab_done, &got, &err)) ==
 	       ST_COMMIT_FAILED);
 	EXPECT(DO(pg_tabular_resolve(cat, p1, STRV("v1"), tab_done, &got, &err)) == ST_OK);
 	EXPECT(got.row.version == 2 && !strcmp(got.metadata, "/w/v1/2.json"));
@@ -292,7 +292,7 @@ static void names(struct admin *a)
 				  &err)) == ST_NO_SUCH_NAMESPACE);
 
 #define RENAME(from, name, to, to_name, kind)                                                      \
-	DO(pg_tabular_rename(cat, from, STRV(name), to, STRV(to_name), kind, tab_done, &got, &err))
+	DO(pg_tabular_rename(cat, from, STRV(name), to, STRV(to_name), kind, NULL, tab_done, &got, &err))
 	EXPECT(RENAME(path(zz, 1), "t1", p2, "x", PG_TABULAR_TABLE) == ST_NO_SUCH_NAMESPACE);
 	EXPECT(!strcmp(got.err.msg, "Namespace does not exist: zz"));
 	EXPECT(RENAME(p1, "v1", p2, "x", PG_TABULAR_TABLE) == ST_NO_SUCH_TABLE);
@@ -306,10 +306,10 @@ static void names(struct admin *a)
 	EXPECT(RENAME(p1, "t1", p2, "moved", PG_TABULAR_TABLE) == ST_OK);
 	EXPECT(DO(pg_tabular_resolve(cat, p2, STRV("moved"), tab_done, &got, &err)) == ST_OK);
 	EXPECT(got.found && got.row.incarnation == m.incarnation);
-	EXPECT(DO(pg_ns_drop(cat, p2, ns_done, &got, &err)) == ST_NAMESPACE_NOT_EMPTY);
-	EXPECT(DO(pg_tabular_view_drop(cat, v, tab_done, &got, &err)) == ST_OK);
-	EXPECT(DO(pg_tabular_view_drop(cat, v, tab_done, &got, &err)) == ST_NO_SUCH_VIEW);
-	EXPECT(DO(pg_tabular_view_drop(cat, m.table.u, tab_done, &got, &err)) == ST_NO_SUCH_VIEW);
+	EXPECT(DO(pg_ns_drop(cat, p2, NULL, ns_done, &got, &err)) == ST_NAMESPACE_NOT_EMPTY);
+	EXPECT(DO(pg_tabular_view_drop(cat, v, NULL, tab_done, &got, &err)) == ST_OK);
+	EXPECT(DO(pg_tabular_view_drop(cat, v, NULL, tab_done, &got, &err)) == ST_NO_SUCH_VIEW);
+	EXPECT(DO(pg_tabular_view_drop(cat, m.table.u, NULL, tab_done, &got, &err)) == ST_NO_SUCH_VIEW);
 }
 
 void pgtest_catalog(struct pgtest *test)

@@ -108,6 +108,8 @@ static void send_create(struct world *w, void *arg)
 	ev.u.req.u.create.n_levels = 1;
 	ev.u.req.u.create.name = s->name;
 	ev.u.req.u.create.metadata = s->metadata;
+	if (world_chance(w, 300))
+		ev.u.req.idem = world_idem(w, 200);
 	ev.u.req.u.create.location = world_printf(w, "%.*s/metadata/%s", STRV_ARG(location), file);
 	actors_send(w, REQ_TABLE, NULL, s, &ev);
 	/* Until it is there by whichever attempt. */
@@ -126,6 +128,8 @@ static void send_drop(struct world *w, void *arg)
 		return;
 	ev.u.req.u.drop.purge = world_chance(w, 300);
 	s->made = false;
+	if (world_chance(w, 300))
+		ev.u.req.idem = world_idem(w, 204);
 	actors_send(w, REQ_TABLE, NULL, s, &ev);
 	world_at(w, 100000, send_create, s);
 }

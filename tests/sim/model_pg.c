@@ -338,6 +338,7 @@ static bool guard(struct world *w, const struct sql_publish *p, struct head_row 
 	return true;
 }
 
+/* Whether all objects of the batch are in the ledger; otherwise its statement is undone. */
 static bool listed(struct world *w, struct batch_id batch, const struct strv *objects, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -348,17 +349,84 @@ static bool listed(struct world *w, struct batch_id batch, const struct strv *ob
 	return true;
 }
 
-/* false: an object of the batch is not in the ledger, which undoes the statement. */
-static bool settle(struct world *w, struct batch_id batch, const struct strv *objects, size_t n)
+static void settle(struct world *w, struct batch_id batch, const struct strv *objects, size_t n)
 {
-	if (!listed(w, batch, objects, n))
-		return false;
 	for (size_t i = 0; i < n; i++)
 		rows_obj_remove(w, pg_obj(w, objects[i]));
 	for (size_t i = 0; i < w->pg.n_objs; i++)
 		if (w->pg.objs[i].state == OBJ_LEDGER && uuid_eq(w->pg.objs[i].owner, batch.u))
 			rows_obj_to(w, &w->pg.objs[i], OBJ_QUEUED);
-	return true;
+}
+
+/* ------------------------------------------------------------------ idempotency keys */
+
+static struct m_idem *idem_find(struct world *w, struct uuid key)
+{
+	for (size_t i = 0; i < w->pg.n_idems; i++)
+		if (uuid_eq(w->pg.idems[i].key, key))
+			return &w->pg.idems[i];
+	return NULL;
+}
+
+const struct m_idem *world_kept(struct world *w, struct uuid key)
+{
+	const struct m_idem *m = idem_find(w, key);
+	return m && m->there ? m : NULL;
+}
+
+void world_keep(struct world *w, struct uuid key, int16_t http)
+{
+	struct pg *p = &w->pg;
+	if (idem_find(w, key))
+		world_fail(w, "a request with a key was done, and its answer is not kept");
+	p->idems = world_grow(w, p->idems, &p->cap_idems, p->n_idems + 1, sizeof *p->idems);
+	p->idems[p->n_idems++] = (struct m_idem){key, http, true};
+}
+
+struct sql_idem world_idem(struct world *w, int16_t http)
+{
+	uint8_t r[10];
+	world_bytes(w, r, sizeof r);
+	struct uuid key = uuid_v7(world_pg_ms(w), r);
+	return (struct sql_idem){.set = true,
+				 .file = http == 200,
+				 .http = http,
+				 .key = key,
+				 .bound = digest_sha256((struct bytes){key.b, sizeof key.b})};
+}
+
+static bool taken(struct world *w, const struct sql_idem *k)
+{
+	return k->set && world_kept(w, k->key);
+}
+
+struct late_row {
+	struct uuid key;
+	uint32_t gen;
+};
+
+/* The planted error: a second statement, which a crash in between forgets. */
+static void remember_late(struct world *w, void *arg)
+{
+	const struct late_row *l = arg;
+	struct m_idem *m = idem_find(w, l->key);
+	if (m && w->core && w->gen == l->gen)
+		m->there = true;
+}
+
+static void remember(struct world *w, const struct sql_idem *k)
+{
+	if (!k->set)
+		return;
+	if (idem_find(w, k->key))
+		world_fail(w, "a request with a key was done again");
+	world_keep(w, k->key, k->http);
+	if (MUTANT("key-in-second-statement")) {
+		struct late_row *l = world_alloc(w, sizeof *l);
+		*l = (struct late_row){k->key, w->gen};
+		w->pg.idems[w->pg.n_idems - 1].there = false;
+		world_at(w, 600000, remember_late, l);
+	}
 }
 
 static void batch_add(struct world *w, const struct batch_row *row)
@@ -382,10 +450,16 @@ static void publish(struct world *w, const struct sql_publish *p, struct sql_res
 			world_fail(w, "batch number %" PRId64 " is used twice", p->row.batch_no);
 		return;
 	}
-	if (!settle(w, p->row.batch, p->objects, p->n_objects)) {
+	if (!listed(w, p->row.batch, p->objects, p->n_objects)) {
 		err_set(&r->err, ST_INTERNAL, "", "an object of the batch is not in the ledger");
 		return;
 	}
+	if (taken(w, &p->idem)) {
+		r->verdict = SQL_KEY_TAKEN;
+		return;
+	}
+	settle(w, p->row.batch, p->objects, p->n_objects);
+	remember(w, &p->idem);
 	const struct m_halt *halt = pg_halt(w, p->row.table);
 	if (halt && halt->confirmed)
 		world_fail(w, "batch %" PRId64 " of a halted table", p->row.batch_no);
@@ -514,6 +588,11 @@ static void do_drop(struct world *w, const struct sql_table_drop *d, struct sql_
 	r->verdict = SQL_REFUSED;
 	if (!h || h->incarnation != d->incarnation)
 		return;
+	if (taken(w, &d->idem)) {
+		r->verdict = SQL_KEY_TAKEN;
+		return;
+	}
+	remember(w, &d->idem);
 	struct strv root = h->metadata_location;
 	while (root.n && !strv_starts(strv_sub(h->metadata_location, root.n, h->metadata_location.n),
 				      STRV("/metadata/")))
@@ -565,10 +644,16 @@ static void create(struct world *w, const struct sql_table_create *k, struct sql
 {
 	struct pg *p = &w->pg;
 	const struct m_tab *named = tab_named(w, k->name);
-	if (!settle(w, k->row.batch, k->objects, k->n_objects)) {
+	if (!listed(w, k->row.batch, k->objects, k->n_objects)) {
 		err_set(&r->err, ST_INTERNAL, "", "an object of the batch is not in the ledger");
 		return;
 	}
+	if (taken(w, &k->idem)) {
+		r->verdict = SQL_KEY_TAKEN;
+		return;
+	}
+	settle(w, k->row.batch, k->objects, k->n_objects);
+	remember(w, &k->idem);
 	if (named)
 		end_table(w, named->table);
 	struct batch_row b = k->row;
@@ -606,8 +691,10 @@ static void do_tables(struct world *w, const struct sql_tables_commit *k, struct
 	for (size_t i = 0; i < k->n_parts + k->n_creates; i++) {
 		struct batch_id id = i < k->n_parts ? k->parts[i]->row.batch
 						    : k->creates[i - k->n_parts]->row.batch;
-		if (rows_batch_by_id(w, id))
+		if (rows_batch_by_id(w, id)) {
+			r->verdict = taken(w, &k->idem) ? SQL_KEY_TAKEN : SQL_APPLIED;
 			return;
+		}
 	}
 	bool ok = true;
 	for (size_t i = 0; i < k->n_parts && ok; i++) {
@@ -636,6 +723,11 @@ static void do_tables(struct world *w, const struct sql_tables_commit *k, struct
 			return;
 		}
 	}
+	if (taken(w, &k->idem)) {
+		r->verdict = SQL_KEY_TAKEN;
+		return;
+	}
+	remember(w, &k->idem);
 	for (size_t i = 0; i < k->n_creates; i++)
 		create(w, k->creates[i], r);
 	for (size_t i = 0; i < k->n_parts && !MUTANT("one-by-one"); i++)

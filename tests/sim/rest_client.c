@@ -18,7 +18,8 @@ struct client {
 struct attempt {
 	struct intent *in; /* NULL: a property change; of several tables: linked by mate */
 	bool repeated;	   /* sent more than once: what one copy is told says nothing of the other */
-	struct event ev;   /* of several tables: to be sent again */
+	struct event ev;   /* to be sent again */
+	bool over;	   /* with a key: the answer is final */
 };
 
 struct draft {
@@ -241,6 +242,72 @@ static struct ask_commit ask_for(struct world *w, const struct metadata *m, stru
 	return (struct ask_commit){req, s ? 2 : 1, up, n};
 }
 
+/* The answer that is kept for a key, as whoever serves the client finds it. */
+static bool told(struct world *w, struct attempt *a)
+{
+	const struct m_idem *row = world_kept(w, a->ev.u.req.idem.key);
+	if (!row)
+		return false;
+	for (const struct intent *in = a->in; in && row->http < 300; in = in->mate)
+		if (!in->done)
+			world_fail(w, "a client was told of a commit that is not published");
+	a->over = true;
+	return true;
+}
+
+/* The same request under the same key, by a client that knows nothing of the first one. */
+static void repeat_key(struct world *w, void *arg)
+{
+	struct attempt *a = arg;
+	if (a->over || told(w, a))
+		return;
+	if (w->core) {
+		struct event ev = a->ev;
+		actors_send(w, REQ_REST, NULL, a, &ev);
+	}
+	world_at(w, w->conf.client_timeout_us, repeat_key, a);
+}
+
+static void keyed_reply(struct world *w, struct attempt *a, const struct reply *reply)
+{
+	const struct sql_idem *k = &a->ev.u.req.idem;
+	if (reply->kind != REPLY_ERR) {
+		/* The planted error is to be found by what a crash makes of it. */
+		if (reply->remembered && !world_kept(w, k->key) &&
+		    !MUTANT("key-in-second-statement"))
+			world_fail(w, "an answer is said to be kept and is not");
+		if (!told(w, a) && !reply->remembered)
+			world_keep(w, k->key, k->http);
+		a->over = true;
+		return;
+	}
+	enum status_retry retry = status_info(reply->err.st)->retry;
+	if (reply->err.st == ST_KEY_DECIDED) {
+		if (!told(w, a))
+			world_fail(w, "a key is said to be decided and has no answer");
+		return;
+	}
+	/* Another attempt may be on its way: only a final refusal that could be kept is one. */
+	if (retry == RETRY_SAME || retry == RETRY_LATER || told(w, a))
+		return;
+	world_keep(w, k->key, 409);
+	a->over = true;
+	for (struct intent *in = a->in; in; in = in->mate) {
+		if (in->done)
+			world_fail(w, "a client was told that a published commit had failed: %s",
+				   status_info(reply->err.st)->name);
+		in->refused = true;
+	}
+}
+
+static void send_keyed(struct world *w, struct attempt *a)
+{
+	struct event ev = a->ev;
+	a->repeated = false;
+	actors_send(w, REQ_REST, NULL, a, &ev);
+	world_at(w, w->conf.client_timeout_us, repeat_key, a);
+}
+
 /* NULL: a property change, or nothing came to mind. */
 static struct snapshot *draft(struct world *w, struct table_id table, struct metadata *m,
 			      struct intent **ret_in)
@@ -283,7 +350,13 @@ static void commit_once(struct world *w, struct table_id table, int64_t incarnat
 	ev.u.req.incarnation = incarnation;
 	if (s || properties) {
 		ev.u.req.u.commit_table = ask_for(w, m, s);
-		actors_send(w, REQ_REST, NULL, a, &ev);
+		a->ev = ev;
+		if (world_chance(w, 500)) {
+			a->ev.u.req.idem = world_idem(w, 200);
+			send_keyed(w, a);
+		} else {
+			actors_send(w, REQ_REST, NULL, a, &ev);
+		}
 	}
 	metadata_unref(m);
 }
@@ -362,6 +435,11 @@ static void commit_many(struct world *w)
 	a->ev = (struct event){.kind = EV_TABLES_COMMIT};
 	a->ev.u.req.u.commit_tables.v = v;
 	a->ev.u.req.u.commit_tables.n = n;
+	if (world_chance(w, 400)) {
+		a->ev.u.req.idem = world_idem(w, 204);
+		send_keyed(w, a);
+		return;
+	}
 	/* Creations are known again by the catalog, before the core. */
 	a->repeated = !w->conf.dropper && !(a->in && a->in->creates) && world_chance(w, 300);
 	struct event ev = a->ev;
@@ -373,6 +451,8 @@ static void commit_many(struct world *w)
 void rest_reply(struct world *w, struct req *r, const struct reply *reply)
 {
 	struct attempt *a = r->arg;
+	if (a->ev.u.req.idem.set && !a->over)
+		keyed_reply(w, a, reply);
 	if (reply->kind != REPLY_ERR) {
 		for (const struct intent *in = a->in; in; in = in->mate)
 			if (!in->done)
@@ -381,6 +461,8 @@ void rest_reply(struct world *w, struct req *r, const struct reply *reply)
 	}
 	if (status_info(reply->err.st)->http == 503)
 		world_fail(w, "a commit route answered 503");
+	if (a->ev.u.req.idem.set)
+		return;
 	if (status_info(reply->err.st)->effect != EFFECT_CLEAN)
 		return;
 	for (struct intent *in = a->in; in; in = in->mate) {

@@ -105,6 +105,12 @@ struct m_halt {
 	struct strv cause;
 	bool confirmed; /* the operator was told so: nothing may be published */
 };
+/* An answer by idempotency key. */
+struct m_idem {
+	struct uuid key;
+	int16_t http;
+	bool there; /* always, but where an error is planted */
+};
 struct m_lock {
 	struct uuid key;
 	struct flight *holder, *first, *last;
@@ -123,6 +129,8 @@ struct pg {
 	size_t n_tabs, cap_tabs;
 	struct m_halt *halts;
 	size_t n_halts, cap_halts;
+	struct m_idem *idems;
+	size_t n_idems, cap_idems;
 	struct m_lock *locks;
 	size_t n_locks, cap_locks;
 	int64_t incarnation;
@@ -222,6 +230,12 @@ struct batch_row *pg_batch(struct world *w, struct table_id table, int64_t incar
 /* NULL: the table is not halted by an operator. */
 struct m_halt *pg_halt(struct world *w, struct table_id table);
 struct m_obj *pg_obj(struct world *w, struct strv path);
+/* NULL: no answer is kept for this key. */
+const struct m_idem *world_kept(struct world *w, struct uuid key);
+/* Keeps an answer that no statement decided. */
+void world_keep(struct world *w, struct uuid key, int16_t http);
+/* A key that nobody has used. */
+struct sql_idem world_idem(struct world *w, int16_t http);
 
 /* --- model_store.c --- */
 struct object *store_find(struct world *w, struct strv path);

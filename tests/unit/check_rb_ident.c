@@ -175,14 +175,14 @@ START_TEST(config)
 	const struct strv endpoints[] = {STRV("GET /v1/{prefix}/namespaces")};
 	struct buf b;
 	buf_init(&b, 1024);
-	rb_config_write(&b, (struct strv){NULL, 0}, endpoints, 1);
+	rb_config_write(&b, (struct strv){NULL, 0}, endpoints, 1, (struct strv){NULL, 0});
 	ck_assert(strv_eq(buf_strv(&b), STRV("{\"defaults\":{},\"overrides\":{},\"endpoints\":"
 					     "[\"GET /v1/{prefix}/namespaces\"]}")));
 	buf_clear(&b);
-	rb_config_write(&b, STRV("a b/\xc3\xa4"), endpoints, 0);
+	rb_config_write(&b, STRV("a b/\xc3\xa4"), endpoints, 0, STRV("PT30M"));
 	ck_assert(strv_eq(buf_strv(&b),
 			  STRV("{\"defaults\":{},\"overrides\":{\"prefix\":\"a%20b%2F%C3%A4\"},"
-			       "\"endpoints\":[]}")));
+			       "\"endpoints\":[],\"idempotency-key-lifetime\":\"PT30M\"}")));
 	buf_fini(&b);
 }
 END_TEST
