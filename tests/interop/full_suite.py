@@ -1,5 +1,5 @@
-"""Readers that take long to set up or to run, over the same tables: older Sparks, Trino, Flink, and the Rust library's
-own parsers as an oracle. A tool that a machine lacks is named and left out.
+"""Engines that take long to set up or to run: older Sparks, Trino, Flink, iceberg-go read the same tables and go through their flows;
+the Rust library's own parsers are an oracle. A tool that a machine lacks is named and left out.
 """
 
 import glob
@@ -10,12 +10,13 @@ import shutil
 import subprocess
 import time
 
+import clients_suite
 import engine
 from catalog_suite import check
 from model import UNKNOWN
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-READERS = ("spark-4.0", "spark-3.5", "trino", "flink")
+READERS = ("spark-4.0", "spark-3.5", "trino", "flink", "iceberg-go")
 
 
 class Missing(Exception):
@@ -48,6 +49,29 @@ def flink(uri):
             "-cp", engine.script("jars.sh", pom) + "/*", os.path.join(HERE, "flink/FlinkEngine.java"), uri, version], {}
 
 
+def cache(name):
+    root = os.environ.get("FRAZIL_CACHE") or os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "frazil")
+    return os.path.join(root, name)
+
+
+def digest(folder, *files):
+    text = b"".join(open(os.path.join(folder, f), "rb").read() for f in files)
+    return hashlib.sha256(text).hexdigest()[:16]
+
+
+def iceberg_go(uri):
+    go = shutil.which("go")
+    if not go:
+        raise Missing("a Go toolchain")
+    folder = os.path.join(HERE, "go")
+    program = cache("frazil-go-" + digest(folder, "go.mod", "go.sum", "main.go"))
+    if not os.path.exists(program):
+        print("set-up: the Go library (minutes)", flush=True)
+        subprocess.run([go, "build", "-mod=readonly", "-buildvcs=false", "-o", program, "."], cwd=folder, check=True,
+                       stdin=subprocess.DEVNULL)
+    return [program, uri], {}
+
+
 def spark(lock, jar):
     def command(uri):
         return [engine.python_of(lock), os.path.join(HERE, "engines/spark_engine.py"), uri,
@@ -61,6 +85,7 @@ COMMANDS = {
     "spark-3.5": (spark("requirements-spark35.txt", "org.apache.iceberg:iceberg-spark-runtime-3.5_2.12:1.11.0"), {"lineage"}),
     "trino": (trino, {"lineage"}),
     "flink": (flink, set()),
+    "iceberg-go": (iceberg_go, {"lineage"}),
 }
 
 
@@ -70,11 +95,8 @@ def oracle_program():
     if not cargo:
         raise Missing("cargo")
     folder = os.path.join(HERE, "rust")
-    text = b"".join(open(os.path.join(folder, f), "rb").read() for f in ("Cargo.toml", "Cargo.lock", "src/main.rs"))
-    target = os.path.join(
-        os.environ.get("FRAZIL_CACHE") or os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "frazil"),
-        "cargo-oracle")
-    stamp = os.path.join(target, hashlib.sha256(text).hexdigest()[:16])
+    target = cache("cargo-oracle")
+    stamp = os.path.join(target, digest(folder, "Cargo.toml", "Cargo.lock", "src/main.rs"))
     if not os.path.exists(stamp):
         print("set-up: the Rust library (minutes)", flush=True)
         subprocess.run([cargo, "build", "-q", "--locked", "--manifest-path", os.path.join(folder, "Cargo.toml"), "--target-dir", target],
@@ -141,10 +163,11 @@ def oracle(suite):
 
 
 # ---- all
-def run(suite):
+def run(suite, parts=("clients",)):
+    """Each engine reads all tables, then does what it can do; one Java at a time."""
     missing = []
     tables = [t for t in suite.tables if t.columns == ("id", "region", "name", "score")]
-    for name in READERS:
+    for name in suite.full_engines or READERS:
         began = time.monotonic()
         try:
             command, offers = COMMANDS[name]
@@ -157,13 +180,17 @@ def run(suite):
             continue
         suite.engines[name] = e
         try:
-            suite.read_by(e, bulk=tables)
+            if tables:
+                suite.read_by(e, bulk=tables)
+            if "clients" in parts:
+                clients_suite.run(suite, suite.rpc, {name: e})
         except engine.EngineError as failed:
             suite.report.fail(name, "ended", str(failed).splitlines()[-5:])
         e.close()
         print("       %s took %.0f s" % (name, time.monotonic() - began), flush=True)
     try:
-        suite.part("oracle", oracle, suite)
+        if tables:
+            suite.part("oracle", oracle, suite)
     except Missing as what:
         missing.append("oracle: needs %s" % what)
     for line in missing:

@@ -46,11 +46,12 @@ class Report:
 class Suite:
     def __init__(self, uri, engines, folder, auditing=True):
         self.auditing, self.proof = auditing, None
-        self.full = False
+        self.full, self.full_engines = False, None
         self.postgres = self.warehouse = None  # of a run that starts its own
         self.uri, self.report, self.folder = uri, Report(), folder
         self.engines = {n: Engine(n, uri, os.path.join(folder, n + ".log")) for n in engines}
         self.tables = []
+        self.base = None  # what clients_suite.py reads with all clients
         self.versions = {}  # of writers that are no engine of the list
         self.cannot = {}  # (engine, what) -> reason: printed once
         self.spared = {}  # fault of an engine -> tables on which it did not strike
@@ -260,9 +261,10 @@ def run(suite, parts, rpc):
         if suite.warehouse:
             suite.part("java loads every version of all tables", clock_suite.load_all, suite)
     suite.read_all()
+    suite.rpc = rpc
     if suite.full:
         import full_suite
-        full_suite.run(suite)
+        full_suite.run(suite, parts)
     if suite.auditing:
         suite.audit_all()
         suite.end_proof()
@@ -277,7 +279,8 @@ def main():
     p.add_argument("--parts", default="catalog,frazil,matrix,messages,between,clock,types,files,mixed,clients,moving,kit,contract")
     p.add_argument("--engines", default=",".join(ENGINES))
     p.add_argument("--no-audit", action="store_true")
-    p.add_argument("--full", action="store_true", help="also the readers of full_suite.py")
+    p.add_argument("--full", action="store_true", help="also the engines of full_suite.py")
+    p.add_argument("--full-engines", help="of these the named ones alone")
     p.add_argument("--only", help="writers of the frazil part whose name holds this text")
     p.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="settings of the daemon that is started")
     a = p.parse_args()
@@ -298,6 +301,7 @@ def main():
         try:
             suite = Suite(daemon.uri, names, folder, not a.no_audit)
             suite.full = a.full
+            suite.full_engines = a.full_engines and a.full_engines.split(",")
             suite.postgres, suite.warehouse = postgres, daemon.warehouse
             status = run(suite, a.parts.split(","), daemon.rpc)
         finally:

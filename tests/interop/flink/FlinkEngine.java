@@ -48,6 +48,7 @@ public class FlinkEngine {
       switch (request.get("op").asText()) {
         case "hello" -> answer = Map.of("ok", Map.of("engine", "flink", "version", args[1]));
         case "read" -> answer = read(flink, request);
+        case "sql" -> answer = sql(flink, request.get("text").asText());
         case "read_many" -> {
           List<JsonNode> reads = new ArrayList<>();
           request.get("reads").forEach(reads::add);
@@ -62,6 +63,37 @@ public class FlinkEngine {
       out.println(JSON.writeValueAsString(answer));
     }
     System.exit(0);
+  }
+
+  /** Rows of one statement, by column position; a change is awaited. */
+  private static Map<String, Object> sql(TableEnvironment flink, String text) {
+    try {
+      TableResult got = flink.executeSql(text);
+      List<Object> rows = new ArrayList<>();
+      if (!text.startsWith("SELECT") && !text.startsWith("SHOW")) {
+        got.await();
+        return Map.of("ok", Map.of("rows", rows));
+      }
+      try (CloseableIterator<Row> each = got.collect()) {
+        while (each.hasNext()) {
+          Row row = each.next();
+          Map<String, Object> values = new LinkedHashMap<>();
+          for (int i = 0; i < row.getArity(); i++) {
+            Object v = row.getField(i);
+            values.put("c" + i, v == null || v instanceof Number || v instanceof Boolean ? v : v.toString());
+          }
+          rows.add(values);
+        }
+      }
+      return Map.of("ok", Map.of("rows", rows));
+    } catch (Throwable e) {
+      e.printStackTrace();
+      Throwable cause = e;
+      while (cause.getCause() != null) {
+        cause = cause.getCause();
+      }
+      return Map.of("error", e + " / " + cause);
+    }
   }
 
   private static String from(JsonNode r) {

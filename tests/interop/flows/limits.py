@@ -3,6 +3,8 @@
 # (client, version): {feature: (pattern of what it says, what README says)}. The suite fails when it says something else,
 # and when the step works after all.
 KEPT = ("files are left", "the files are kept: frazil does not purge yet")
+# Its new manifests leave first_row_id out of the entries, so that the rows would get other ids; the daemon of the suite refuses.
+RENUMBERED = ("row ids changed of", "of version 3 its new manifests lose the row ids (1.12 keeps them)")
 LIMITS = {
     ("pyiceberg", "0.12.0"): {
         "lineage": ("no row lineage columns", "reads no row-id columns"),
@@ -19,13 +21,30 @@ LIMITS = {
                     "upgrades, but its next snapshot gives row ids that it does not count, which is refused"),
         "view": ("Not implemented Error: Create View", "says that views are not implemented"),
     },
+    ("flink", "2.1.1"): {
+        "delete": ("has not yet implemented .*SupportsRowLevelDelete", "its connector deletes and updates no rows by SQL"),
+        "update": ("has not yet implemented .*SupportsRowLevelUpdate", "its connector deletes and updates no rows by SQL"),
+        "view": ("table should be resolved", "its connector makes no views"),
+        "purge": KEPT,
+    },
+    ("spark-4.0", "4.0.5, iceberg 1.11.0"): {"manifests": RENUMBERED},
+    ("spark-3.5", "3.5.9, iceberg 1.11.0"): {"manifests": RENUMBERED},
+    ("trino", "483"): {
+        "purge": KEPT,
+        "branch": ("does not support creating branches", "says that it does not support creating branches"),
+    },
+    ("iceberg-go", "0.7.0"): {
+        "purge": KEPT,
+        "upgrade": ("read by duckdb: 24 rows, should be 23; not wanted: .*\"id\": 3,.*; missing: \\[\\]",
+                    "upgrades, but its vector over a file with position deletes does not take these in: their rows come back"),
+    },
     ("iceberg-rust", "0.11.0"): {
         "lineage": ("no row lineage columns", "reads no row-id columns"),
     },
 }
 
 # client: {feature: what README says}. There is no step, for the client has nothing of the kind; None: any feature.
-MAINTENANCE = "no such maintenance"
+MAINTENANCE = "no such maintenance by SQL or calls"
 REFS = "no statement for branches and tags"
 LACKS = {
     "spark": {"transaction": "no transactions in its SQL", "tables": "no transactions in its SQL"},
@@ -34,6 +53,17 @@ LACKS = {
     "duckdb": {"branch": REFS, "tag": REFS, "rollback": "no statement that moves a table back", "rewrite": MAINTENANCE,
                "manifests": MAINTENANCE, "expire": MAINTENANCE, "orphans": MAINTENANCE, "statistics": "writes no statistics files",
                "register": "no statement that registers a table"},
+    "trino": {"overwrite": "no statement of its own", "tag": "no statement for tags", "transaction": "no transactions in its SQL",
+              "tables": "no transactions in its SQL", "conflict": "one statement at a time here"},
+    "flink": {"rtas": "no statement of its connector that replaces a table", "merge": "no such statement", "lineage": "reads no row-id columns",
+              "rollback": "no statement that moves a table back", "spec": "no statement that changes the partitions", "rewrite": MAINTENANCE,
+              "manifests": MAINTENANCE, "expire": MAINTENANCE, "orphans": MAINTENANCE, "statistics": "writes no statistics files",
+              "transaction": "no transactions in its SQL", "tables": "no transactions in its SQL", "conflict": "one statement at a time here",
+              "register": "no statement that registers a table"},
+    "spark-4.0": {"transaction": "no transactions in its SQL", "tables": "no transactions in its SQL"},
+    "spark-3.5": {"transaction": "no transactions in its SQL", "tables": "no transactions in its SQL"},
+    "iceberg-go": {"ctas": "no call that creates a table with rows", "rtas": "no call that replaces a table", "update": "no call that updates",
+                   "merge": "no call that updates"},
     "iceberg-rust": {None: "the Python package `pyiceberg-core` reads only"},
 }
 

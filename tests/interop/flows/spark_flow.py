@@ -80,7 +80,7 @@ def step_rtas(c):
 def step_insert(c):
     t = create(c, "inserted", [(0, 10)])
     c.sql("INSERT INTO ice.%s VALUES (10, 'us', 'n0010', 2.5), (11, 'ap', 'n0011', 2.75)" % t,
-          "INSERT INTO ice.%s (name, id) VALUES ('some', 12)" % t)
+          "INSERT INTO ice.%s (name, id, score, region) VALUES ('some', 12, NULL, NULL)" % t)
     c.operations(t, "append", "append", "append")
     c.equal([s["summary"]["total-records"] for s in c.snapshots(t)], ["10", "12", "13"], "totals")
     c.holds(t, span(0, 12) + [{"id": 12, "region": None, "name": "some", "score": None}])
@@ -176,7 +176,7 @@ def step_tag(c):
     c.equal((c.metadata(t)["refs"]["one"]["snapshot-id"], c.metadata(t)["refs"]["one"]["max-ref-age-ms"]), (first, 365 * 86400000), "tag")
     c.equal(c.sql("SELECT count(*) FROM ice.%s VERSION AS OF 'one'" % t) + c.sql("SELECT count(*) FROM ice.%s.tag_two" % t),
             [(10,), (12,)], "rows of the tags")
-    c.refused(lambda: c.sql("INSERT INTO ice.%s.tag_one %s" % (t, spark_rows(0, 1))), "time travel|tag")
+    c.refused(lambda: c.sql("INSERT INTO ice.%s.tag_one %s" % (t, spark_rows(0, 1))), "time travel|specific snapshot")
     c.sql("ALTER TABLE ice.%s REPLACE TAG one AS OF VERSION %d" % (t, c.metadata(t)["current-snapshot-id"]),
           "ALTER TABLE ice.%s DROP TAG two" % t)
     c.refs(t, main="branch", one="tag")

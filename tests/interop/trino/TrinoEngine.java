@@ -37,7 +37,8 @@ public class TrinoEngine
         try (StandaloneQueryRunner trino = new StandaloneQueryRunner(session)) {
             trino.installPlugin(new IcebergPlugin());
             trino.createCatalog("ice", "iceberg", Map.of("iceberg.catalog.type", "rest", "iceberg.rest-catalog.uri", args[0],
-                    "fs.local.enabled", "true", "local.location", "/"));
+                    "fs.local.enabled", "true", "local.location", "/", "iceberg.register-table-procedure.enabled", "true",
+                    "iceberg.expire-snapshots.min-retention", "0s", "iceberg.rest-catalog.nested-namespace-enabled", "true"));
             BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
             for (String line = in.readLine(); line != null; line = in.readLine()) {
                 JsonNode request = JSON.readTree(line);
@@ -45,6 +46,7 @@ public class TrinoEngine
                 switch (request.get("op").asText()) {
                     case "hello" -> answer = Map.of("ok", Map.of("engine", "trino", "version", args[1]));
                     case "read" -> answer = read(trino, request);
+                    case "sql" -> answer = sql(trino, request.get("text").asText());
                     case "read_many" -> {
                         List<Object> all = new ArrayList<>();
                         for (JsonNode one : request.get("reads")) {
@@ -58,6 +60,26 @@ public class TrinoEngine
             }
         }
         System.exit(0);
+    }
+
+    /** Rows of one statement, by column position. */
+    private static Map<String, Object> sql(StandaloneQueryRunner trino, String text)
+    {
+        try {
+            List<Object> rows = new ArrayList<>();
+            for (MaterializedRow row : trino.execute(text).getMaterializedRows()) {
+                Map<String, Object> values = new LinkedHashMap<>();
+                for (int i = 0; i < row.getFieldCount(); i++) {
+                    Object v = row.getField(i);
+                    values.put("c" + i, v == null || v instanceof Number || v instanceof Boolean ? v : v.toString());
+                }
+                rows.add(values);
+            }
+            return Map.of("ok", Map.of("rows", rows));
+        }
+        catch (Throwable e) {
+            return Map.of("error", e + (e.getCause() == null ? "" : " / " + e.getCause()));
+        }
     }
 
     private static Map<String, Object> read(StandaloneQueryRunner trino, JsonNode r)
