@@ -24,6 +24,7 @@ struct create_work {
 	struct mcache_entry *entry; /* register: the file that was read */
 	struct metadata *m;
 	struct strv file; /* of the metadata */
+	bool looked_again;
 };
 
 static struct create_work *work_new(struct call *own_call)
@@ -71,6 +72,8 @@ static enum status place_metadata(struct create_work *w, struct err *err)
 
 /* ------------------------------------------------------------------ to the core */
 
+static void resolve(struct create_work *w);
+
 static void created(void *ctx, const struct reply *reply)
 {
 	struct create_work *w = ctx;
@@ -89,11 +92,35 @@ static void created(void *ctx, const struct reply *reply)
 		return;
 	}
 	err = reply->err;
-	/* To a client that commits a creation it is its requirement that failed. */
 	if (w->change && err.st == ST_ALREADY_EXISTS &&
-	    strv_starts(strv_of(err.msg), STRV("Table already exists")))
+	    strv_starts(strv_of(err.msg), STRV("Table already exists"))) {
+		if (!w->looked_again) {
+			/* It came between the look and the statement: perhaps by this very request. */
+			w->looked_again = true;
+			metadata_unref(w->m);
+			w->m = NULL;
+			resolve(w);
+			return;
+		}
+		/* To a client that commits a creation it is its requirement that failed. */
 		err_set(&err, ST_COMMIT_FAILED, "", TABLE_EXISTS);
+	}
 	fail(w, &err);
+}
+
+/* The table is there. Whether this very request made it, its answer lost, is the core's to say; a plain
+ * conflict would have the client delete the files of a live table. */
+static void submit_known(struct create_work *w, const struct pg_tabular_row *row)
+{
+	const struct rb_change *c = w->change;
+	struct event ev = {.kind = EV_TABLE_COMMIT};
+	ev.u.req.principal = w->call->principal;
+	ev.u.req.deadline_us = h_deadline_us(w->call);
+	ev.u.req.table = row->table;
+	ev.u.req.incarnation = row->incarnation;
+	ev.u.req.u.commit_table = (struct ask_commit){c->requirements, c->n_requirements, c->updates,
+						      c->n_updates};
+	bind_request(bind_of(w->call->app), &ev, created, w);
 }
 
 static void submit(struct create_work *w, bool registered, bool overwrite)
@@ -163,11 +190,13 @@ static void name_resolved(void *ctx, const struct pg_tabular_result *res)
 {
 	struct create_work *w = ctx;
 	struct err err = res->err;
+	if (err.st == ST_OK && res->found && res->row.kind == PG_TABULAR_TABLE && w->change) {
+		submit_known(w, &res->row);
+		return;
+	}
 	if (err.st == ST_OK && res->found && res->row.kind == PG_TABULAR_VIEW)
 		err_set(&err, ST_ALREADY_EXISTS, "", "View with same name already exists: %s",
 			w->place.dotted);
-	else if (err.st == ST_OK && res->found && w->change)
-		err_set(&err, ST_COMMIT_FAILED, "", TABLE_EXISTS);
 	else if (err.st == ST_OK && res->found)
 		err_set(&err, ST_ALREADY_EXISTS, "", "Table already exists: %s", w->place.dotted);
 	else if (err.st == ST_OK && !h_locate(w->call, &w->place, res->ns_location, w->uuid, &w->location))

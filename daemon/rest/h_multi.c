@@ -24,6 +24,7 @@ struct multi_work {
 	struct multi_part *parts;
 	struct ask_part *ask;
 	size_t n, waiting;
+	bool looked_again;
 };
 
 static void over(struct multi_work *w)
@@ -47,9 +48,17 @@ static void fail(struct multi_work *w, const struct err *err)
 	call_reply_err(w->call, &e);
 }
 
+static void resolve(struct multi_work *w);
+
 static void committed(void *ctx, const struct reply *reply)
 {
 	struct multi_work *w = ctx;
+	if (reply->kind == REPLY_ERR && reply->err.st == ST_ALREADY_EXISTS && !w->looked_again) {
+		/* It came between the look and the statement: perhaps by this very request. */
+		w->looked_again = true;
+		resolve(w);
+		return;
+	}
 	if (reply->kind == REPLY_ERR) {
 		fail(w, &reply->err);
 		return;
@@ -126,6 +135,22 @@ static void resolved(void *ctx, const struct pg_tabular_result *res)
 	let_go(w);
 }
 
+static void resolve(struct multi_work *w)
+{
+	w->waiting = 1;
+	for (size_t i = 0; i < w->n; i++) {
+		struct multi_part *p = &w->parts[i];
+		metadata_unref(p->m);
+		p->m = NULL;
+		w->ask[i] = (struct ask_part){0};
+		w->waiting++;
+		if (pg_tabular_resolve(bind_cat(w->call->app), p->place.ns, p->place.name, resolved, p,
+				       &p->err) != ST_OK)
+			let_go(w);
+	}
+	let_go(w);
+}
+
 void h_multi_commit(struct call *own_call, const struct rb_commit *own_req)
 {
 	struct call *call = own_call;
@@ -147,7 +172,7 @@ void h_multi_commit(struct call *own_call, const struct rb_commit *own_req)
 		call_reply_err(call, &err);
 		return;
 	}
-	*w = (struct multi_work){call, own_req->doc, parts, ask, n, 1};
+	*w = (struct multi_work){.call = call, .doc = own_req->doc, .parts = parts, .ask = ask, .n = n};
 	for (size_t i = 0; i < n; i++) {
 		parts[i] = (struct multi_part){.w = w, .change = &own_req->changes[i]};
 		if (!h_place_of(call, &parts[i].change->ident, &parts[i].place)) {
@@ -155,12 +180,5 @@ void h_multi_commit(struct call *own_call, const struct rb_commit *own_req)
 			return;
 		}
 	}
-	for (size_t i = 0; i < n; i++) {
-		struct multi_part *p = &parts[i];
-		w->waiting++;
-		if (pg_tabular_resolve(bind_cat(call->app), p->place.ns, p->place.name, resolved, p,
-				       &p->err) != ST_OK)
-			let_go(w);
-	}
-	let_go(w);
+	resolve(w);
 }

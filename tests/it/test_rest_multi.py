@@ -1,6 +1,7 @@
 """Commits of several tables in one request: all of it is seen, or nothing, whoever else is at work."""
 
 import concurrent.futures
+import http.client
 import random
 import threading
 import time
@@ -203,3 +204,52 @@ def test_one_instant(lab, conninfo):
         stop.set()
         f.result()
     assert len(seen) > 5
+
+
+def test_created_again(lab):
+    """The creation of one table whose answer was lost: the same bytes again are no conflict, another's are."""
+    mine, other = staged(lab, "again"), staged(lab, "again")
+    route = "/v1/namespaces/multi/tables/again"
+    want = {"requirements": [{"type": "assert-create"}], "updates": creation(mine)}
+    first = lab.rest.want(200, "POST", route, want)
+    assert lab.rest.want(200, "POST", route, want).json == first.json
+    error(lab.rest.post(route, {**want, "updates": creation(other)}), 409, "CommitFailedException", "already exists")
+    assert load(lab, "again")["table-uuid"] == mine["table-uuid"]
+
+
+def test_killed_again_and_again(make_daemon):
+    """kill -9 while transactions run: each is whole or not there, and what was acknowledged is there."""
+    daemon = make_daemon()
+    lab = Lab(daemon, "multi")
+    names = ["k%d" % i for i in range(4)]
+    ts = dict(zip(names, tables(lab, *names)))
+    stop, told, tried = threading.Event(), [], []
+
+    def client(seed):
+        r, turn = random.Random(seed), 0
+        while not stop.is_set():
+            turn += 1
+            some = r.sample(names, 2)
+            try:
+                new = {n: snapshot(ts[n]) for n in some}
+                mark = {n: new[n]["snapshot-id"] for n in some}
+                tried.append(mark)
+                if commit(lab, *[change(n, add(new[n]), [at("main", new[n]["parent-snapshot-id"])]) for n in some]).status == 204:
+                    told.append(mark)
+            except (OSError, http.client.HTTPException, ValueError, AssertionError):
+                time.sleep(0.05)
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        clients = [pool.submit(client, i) for i in range(4)]
+        for _ in range(6):
+            time.sleep(0.7)
+            daemon.restart(kill=True)
+        time.sleep(0.5)
+        stop.set()
+        for f in clients:
+            f.result(timeout=60)
+    have = {n: set(ids(load(lab, n))) for n in names}
+    halves = [m for m in tried if len({sid in have[n] for n, sid in m.items()}) != 1]
+    assert not halves, halves
+    lost = [m for m in told if not all(sid in have[n] for n, sid in m.items())]
+    assert not lost, lost
+    assert len(told) >= 5, (len(told), len(tried))
