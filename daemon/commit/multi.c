@@ -47,6 +47,8 @@ struct multi {
 	bool lost;		/* an answer of the statement was lost */
 	enum status gone; /* what a take-over after a lost answer found; ST_OK: still ours */
 	int refusals;
+	const struct sql_publish **parts;	  /* of the statement */
+	const struct sql_table_create **creates;
 	struct sql_tables_commit sql;
 	struct timer timer;
 };
@@ -219,10 +221,26 @@ void multi_interrupt(struct core *c, struct table *t, enum status st, const char
 
 static void judge(struct core *c, struct multi *m);
 
+/* Nobody waits behind a table that is held for one that is still being loaded. true: one is. */
+static bool loading(struct core *c, struct multi *m)
+{
+	bool any = false;
+	for (size_t i = 0; i < m->n_live; i++) {
+		struct table *t = table_open(c, m->v[i].table);
+		if (t->state == TABLE_LOADING && !any) {
+			any = true;
+			list_push_back(&t->waiting, &m->r->wait);
+		}
+	}
+	return any;
+}
+
 /* The next table, when the one before is held. */
 static void reserve(struct core *c, struct multi *m)
 {
 	struct request *r = m->r;
+	if (m->ending || r->answered || (m->asked == 0 && loading(c, m)))
+		return;
 	while (!m->ending && !r->answered && m->asked < m->n_live) {
 		struct part *p = &m->v[m->asked];
 		struct table *t = table_open(c, p->table);
@@ -547,10 +565,8 @@ static void only_guard(struct core *c, struct batch *b)
 
 static void decide(struct core *c, struct multi *m)
 {
-	size_t n = m->n ? m->n : 1;
-	const struct sql_publish **parts = arena_calloc(&m->arena, n, sizeof(void *));
-	const struct sql_table_create **creates = arena_calloc(&m->arena, n, sizeof(void *));
-	ASSERT(parts && creates);
+	const struct sql_publish **parts = m->parts;
+	const struct sql_table_create **creates = m->creates;
 	for (size_t i = 0; i < m->n_live; i++) {
 		if (m->v[i].judged == REST_SAME)
 			only_guard(c, m->v[i].batch);
@@ -666,7 +682,9 @@ static struct multi *multi_new(struct core *c, struct request *r)
 	struct multi *m = core_keep(c, sizeof *m, multi_fini);
 	arena_init(&m->arena, (size_t)64 << 20);
 	m->v = arena_calloc(&m->arena, n, sizeof *m->v);
-	ASSERT(m->v != NULL);
+	m->parts = arena_calloc(&m->arena, n, sizeof(void *));
+	m->creates = arena_calloc(&m->arena, n, sizeof(void *));
+	ASSERT(m->v && m->parts && m->creates);
 	m->n = n;
 	for (size_t i = 0; i < n; i++) {
 		const struct ask_part *a = &r->in.u.commit_tables.v[i];
@@ -689,13 +707,8 @@ static struct multi *multi_new(struct core *c, struct request *r)
 
 void multi_run(struct core *c, struct request *r)
 {
-	bool fresh = !r->multi;
-	struct multi *m = fresh ? multi_new(c, r) : r->multi;
+	struct multi *m = r->multi ? r->multi : multi_new(c, r);
 	r->table = NULL;
-	if (!m)
-		return;
-	/* All load at once; they are asked for one by one. */
-	for (size_t i = 0; fresh && i < m->n_live; i++)
-		table_open(c, m->v[i].table);
-	reserve(c, m);
+	if (m)
+		reserve(c, m);
 }

@@ -231,6 +231,24 @@ START_TEST(reserved_one_by_one)
 }
 END_TEST
 
+/* A table that is being loaded keeps nobody from the others. */
+START_TEST(nobody_waits_for_a_load)
+{
+	static const struct table_id third = {{{3}}};
+	parts[1].table = third;
+	req_id r = ask(2, 0);
+	is_free(high);
+	ck_assert_int_eq(script_reply(&s, r), -1);
+	script_load(&s, third, meta());
+	script_tick(&s, 0);
+	script_tick(&s, 0);
+	struct effect e = decision();
+	ck_assert(uuid_eq(e.u.sql.u.tables->parts[1]->row.table.u, third.u));
+	script_answer(&s, &e, (struct sql_result){.verdict = SQL_APPLIED});
+	ck_assert_int_eq(script_reply(&s, r), ST_OK);
+}
+END_TEST
+
 START_TEST(deadline_while_waiting)
 {
 	req_id first = ask(2, 0);
@@ -500,6 +518,7 @@ static Suite *suite(void)
 	tcase_add_test(t, a_requirement_lets_all_go);
 	tcase_add_test(t, twice_by_two_names);
 	tcase_add_test(t, reserved_one_by_one);
+	tcase_add_test(t, nobody_waits_for_a_load);
 	tcase_add_test(t, deadline_while_waiting);
 	tcase_add_test(t, deadline_before_the_decision);
 	tcase_add_test(t, deadline_after_the_decision);
