@@ -336,3 +336,35 @@ def test_a_broken_file_is_no_success(daemon, ns):
         assert got.status in (409, 500), got
         ns.rest.want(204, "DELETE", ns.table("spoilt%d" % n))
     assert "st=CORRUPT" in daemon.log()
+
+
+DEFAULTS = [("int", 7, 8), ("string", "", "x"), ("decimal(9, 2)", "14.20", "0.01"), ("uuid", "f79c3e09-677c-4bbd-a479-3f349cb785e7", "00000000-0000-0000-0000-000000000000"),
+            ("date", "2024-02-29", "1969-12-31"), ("binary", "00ff", ""), ("boolean", False, True), ("long", -9223372036854775808, 9007199254740993)]
+
+
+def test_defaults_stay(daemon):
+    """case BC-030: defaults are the same after creation, commits, loads and register."""
+    ns = Space(daemon, "defaults")
+    ns.rest = daemon.rest  # the specification's schema wants a number to be of one type alone, which no number is
+    fields = [column(1, "id")] + [column(i + 2, "c%d" % i, kind, initial_default=first, write_default=first) for i, (kind, first, _) in enumerate(DEFAULTS)]
+    made = ns.create("defaults", version=3, schema=struct(*fields)).json
+
+    def same(md, written=1):
+        schema = next(s for s in md["schemas"] if s["schema-id"] == md["current-schema-id"])
+        got = [(f["initial-default"], f["write-default"]) for f in schema["fields"][1:1 + len(DEFAULTS)]]
+        assert got == [(d[1], d[written]) for d in DEFAULTS] and [type(g[0]) for g in got] == [type(d[1]) for d in DEFAULTS]
+        return schema["fields"]
+    for md in (made["metadata"], ns.meta("defaults"), document(made["metadata-location"])):
+        kept = same(md)
+    current = {"action": "set-current-schema", "schema-id": -1}
+    where = ns.commit("defaults", set_properties(k="v")).json["metadata-location"]
+    same(ns.meta("defaults"))
+    ns.rest.want(204, "DELETE", ns.table("defaults"))
+    same(ns.rest.want(200, "POST", ns.at + "/register", {"name": "defaults", "metadata-location": where}).json["metadata"])
+    changed = [kept[0]] + [{**f, "write-default": DEFAULTS[i][2]} for i, f in enumerate(kept[1:])] + [column(made["metadata"]["last-column-id"] + 1, "new")]
+    same(ns.commit("defaults", {"action": "add-schema", "schema": struct(*changed)}, current).json["metadata"], 2)
+    same(document(ns.load("defaults")["metadata-location"]), 2)
+    for kind, value in (("geometry", "POINT (1 2)"), ("geography", "POINT (1 2)"), ("variant", {}), ("unknown", 1)):
+        bad = struct(column(1, "id"), column(2, "g", kind, initial_default=value))
+        error(ns.create("never", want=400, version=3, schema=bad), 400)
+        ns.create("null-" + kind, version=3, schema=struct(column(1, "id"), column(2, "g", kind, initial_default=None, write_default=None)))

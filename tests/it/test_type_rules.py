@@ -220,7 +220,7 @@ def test_promoted_partition_sources(lab):
 
 
 def test_changes_of_defaults(lab):
-    """case BC-032: an initial default never changes, a write default may."""
+    """case BC-030, case BC-032: an initial default never changes, a write default may."""
     live = Live(lab, "defaults", field(10, "a", "int", initial_default=7, write_default=7), field(11, "b", "date", initial_default="2017-11-16"),
                 field(12, "c", "string"), field(13, "f", "float", initial_default=0.1))
     same = [field(11, "b", "date", initial_default="2017-11-16"), field(12, "c", "string"), field(13, "f", "float", initial_default=0.1)]
