@@ -38,6 +38,8 @@ int main(int argc, char **argv)
 		pgtest_tables(&t);
 	else if (!pgtest_failed && !strcmp(argv[2], "catalog"))
 		pgtest_catalog(&t);
+	else if (!pgtest_failed && !strcmp(argv[2], "idem"))
+		pgtest_idem(&t);
 	else if (!pgtest_failed && !strcmp(argv[2], "lost"))
 		pgtest_lost(&t);
 	else if (!pgtest_failed && !strcmp(argv[2], "standby"))

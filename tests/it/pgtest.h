@@ -71,6 +71,7 @@ void pgtest_restart(struct pgtest *t);
 void pgtest_old(struct pgtest *t);
 void pgtest_new(struct pgtest *t);
 void pgtest_catalog(struct pgtest *t);
+void pgtest_idem(struct pgtest *t);
 void pgtest_tables(struct pgtest *t);
 
 #endif

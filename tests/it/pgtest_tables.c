@@ -55,7 +55,7 @@ static void make_group(struct pgtest *t, struct admin *a, struct group *g, const
 	g->c.n_objects = 1;
 	g->creates[0] = &g->c;
 	qsort(g->parts, 3, sizeof g->parts[0], by_table);
-	g->k = (struct sql_tables_commit){g->parts, 3, g->creates, 1};
+	g->k = (struct sql_tables_commit){g->parts, 3, g->creates, 1, {0}};
 	g->e = (struct sql_effect){.kind = SQL_TABLES_COMMIT, .u.tables = &g->k};
 }
 
@@ -202,7 +202,7 @@ static void many(struct pgtest *t, struct admin *a)
 		c[i] = make_create(&m[i], "ns1", names[i], 1);
 		creates[i] = &c[i];
 	}
-	struct sql_tables_commit k = {NULL, 0, creates, MANY};
+	struct sql_tables_commit k = {NULL, 0, creates, MANY, {0}};
 	struct sql_effect e = {.kind = SQL_TABLES_COMMIT, .u.tables = &k};
 	int64_t began = make_now_ms();
 	pgtest_run(t, &e, &r);
@@ -216,7 +216,7 @@ static void many(struct pgtest *t, struct admin *a)
 		parts[i] = &p[i];
 	}
 	qsort(parts, MANY, sizeof parts[0], by_table);
-	k = (struct sql_tables_commit){parts, MANY, NULL, 0};
+	k = (struct sql_tables_commit){parts, MANY, NULL, 0, {0}};
 	began = make_now_ms();
 	pgtest_run(t, &e, &r);
 	EXPECT(r.r.verdict == SQL_APPLIED && r.r.err.st == ST_OK);

@@ -99,6 +99,10 @@ def test_catalog(pgtest, database):
     run(pgtest, database, "catalog")
 
 
+def test_idempotency_keys(pgtest, database):
+    run(pgtest, database, "idem")
+
+
 def test_second_daemon_is_a_standby(pgtest, database):
     first = start(pgtest, database, "up", 2500)
     time.sleep(1.0)

@@ -165,8 +165,12 @@ def test_every_mutation(rest, daemon):
         "updates": table_updates("file://%s/made-%s" % (daemon.warehouse, name))})
     twice(204, "POST", "/v1/tables/rename", {"source": {"namespace": [name], "name": "t"},
                                              "destination": {"namespace": [name], "name": "t2"}})
+    twice(204, "POST", "/v1/transactions/commit", {"table-changes": [
+        {"identifier": {"namespace": [name], "name": "t2"}, **properties(m="1")},
+        {"identifier": {"namespace": [name], "name": "u"}, **properties(m="1")}]})
     last = rest.get(at + "/tables/t2").json["metadata-location"]
-    twice(204, "DELETE", at + "/tables/t2")
+    gone = twice(200, "POST", at + "/tables/t2/unregister")
+    assert gone.json["metadata-location"] == last
     twice(200, "POST", at + "/register", {"name": "r", "metadata-location": last})
     twice(200, "POST", at + "/views", view("v"))
     twice(200, "POST", at + "/views/v", {
