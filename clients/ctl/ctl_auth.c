@@ -244,7 +244,7 @@ static bool fetch(struct ctl_auth *a, struct ctl_http_link *link, struct ctl_fau
 	static const char *const accept[] = {"Accept: application/json"};
 	struct buf form, body;
 	int64_t again;
-	bool large;
+	enum ctl_http_end end;
 	char why[256];
 	buf_init(&form, 4 * FILE_MAX);
 	buf_init(&body, ANSWER_MAX);
@@ -258,9 +258,10 @@ static bool fetch(struct ctl_auth *a, struct ctl_http_link *link, struct ctl_fau
 					   .body = buf_strv(&form),
 					   .headers = accept,
 					   .n_headers = 1};
-	int status = ctl_http_link_send(link, &call, &body, &again, &large, why);
+	int status = ctl_http_link_send(link, &call, &body, &again, &end, why);
 	bool ok = status ? read_answer(a, status, buf_bytes(&body), f)
 			 : ctl_fault_set(f, CTL_FAULT_LOST, "%s: %s", call.url, why);
+	f->final = end == CTL_HTTP_UNTRUSTED;
 	buf_fini(&form);
 	buf_fini(&body);
 	return ok;

@@ -16,6 +16,7 @@ enum ctl_fault_kind {
 struct ctl_fault {
 	enum ctl_fault_kind kind;
 	int status;	/* HTTP, 0 when there was no answer */
+	bool final;	/* another try will not help */
 	char type[64];	/* of the error model; empty when it named none */
 	char text[480]; /* for people: printable UTF-8 */
 };

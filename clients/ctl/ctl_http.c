@@ -47,7 +47,7 @@ static bool add_header(struct curl_slist **list, const char *text)
 }
 
 int ctl_http_link_send(struct ctl_http_link *link, const struct ctl_http_call *call,
-		       struct buf *body, int64_t *ret_again_s, bool *ret_large, char why[256])
+		       struct buf *body, int64_t *ret_again_s, enum ctl_http_end *ret_end, char why[256])
 {
 	CURL *c = link->curl;
 	struct curl_slist *headers = NULL;
@@ -57,7 +57,7 @@ int ctl_http_link_send(struct ctl_http_link *link, const struct ctl_http_call *c
 	bool ok = true;
 	why[0] = 0;
 	*ret_again_s = 0;
-	*ret_large = false;
+	*ret_end = CTL_HTTP_ANSWERED;
 	curl_easy_reset(c);
 	curl_easy_setopt(c, CURLOPT_URL, call->url);
 	curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
@@ -83,7 +83,10 @@ int ctl_http_link_send(struct ctl_http_link *link, const struct ctl_http_call *c
 		curl_easy_setopt(c, CURLOPT_HTTPHEADER, headers);
 	CURLcode rc = ok ? curl_easy_perform(c) : CURLE_OUT_OF_MEMORY;
 	if (rc != CURLE_OK) {
-		*ret_large = !buf_ok(body);
+		*ret_end = !buf_ok(body) ? CTL_HTTP_LARGE
+			   : rc == CURLE_PEER_FAILED_VERIFICATION || rc == CURLE_SSL_CACERT_BADFILE
+				   ? CTL_HTTP_UNTRUSTED
+				   : CTL_HTTP_LOST;
 		snprintf(why, 256, "%s", curl_easy_strerror(rc));
 	} else {
 		curl_easy_getinfo(c, CURLINFO_RESPONSE_CODE, &status);
@@ -99,7 +102,7 @@ int ctl_http(const char *base, const char *method, const char *path, const char 
 {
 	char url[1024], reason[256];
 	int64_t again;
-	bool large;
+	enum ctl_http_end end;
 	int n = snprintf(url, sizeof url, "%s%s", base, path);
 	if (n < 0 || (size_t)n >= sizeof url) {
 		snprintf(why, 256, "the address is too long");
@@ -110,7 +113,7 @@ int ctl_http(const char *base, const char *method, const char *path, const char 
 					   .type = send ? "application/json" : NULL,
 					   .body = strv_of(send)};
 	struct ctl_http_link *link = ctl_http_link_new(NULL, timeout_ms);
-	int status = ctl_http_link_send(link, &call, body, &again, &large, reason);
+	int status = ctl_http_link_send(link, &call, body, &again, &end, reason);
 	ctl_http_link_free(link);
 	why[0] = 0;
 	if (!status)

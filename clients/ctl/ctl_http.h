@@ -21,6 +21,13 @@ struct ctl_http_link;
 struct ctl_http_link *ctl_http_link_new(const char *ca_file, int timeout_ms);
 void ctl_http_link_free(struct ctl_http_link *own_link); /* NULL: nothing */
 
+enum ctl_http_end {
+	CTL_HTTP_ANSWERED,
+	CTL_HTTP_LOST,
+	CTL_HTTP_LARGE,	   /* the answer did not fit the buffer */
+	CTL_HTTP_UNTRUSTED /* certificates do not fit: another try will not help */
+};
+
 struct ctl_http_call {
 	const char *method, *url;
 	const char *type;	    /* of the body; NULL: there is none */
@@ -28,9 +35,9 @@ struct ctl_http_call {
 	const char *const *headers; /* "Name: value" */
 	size_t n_headers;
 };
-/* As ctl_http. ret_again_s: seconds after which the server wants to be asked again, 0 when it
- * does not say. ret_large: the answer did not fit the buffer. */
+/* As ctl_http. ret_again_s: seconds after which the server wants to be asked again, 0 when it does
+ * not say. ret_end: how it ended. */
 int ctl_http_link_send(struct ctl_http_link *link, const struct ctl_http_call *call,
-		       struct buf *body, int64_t *ret_again_s, bool *ret_large, char why[256]);
+		       struct buf *body, int64_t *ret_again_s, enum ctl_http_end *ret_end, char why[256]);
 
 #endif

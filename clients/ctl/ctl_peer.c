@@ -152,7 +152,7 @@ static bool ask_once(struct ctl_peer_link *l, const char *method, const char *ur
 	struct ctl_peer *p = l->peer;
 	struct err err;
 	size_t n;
-	bool large;
+	enum ctl_http_end end;
 	char why[256];
 	*ret_again_s = 0;
 	buf_clear(&a->body);
@@ -168,12 +168,15 @@ static bool ask_once(struct ctl_peer_link *l, const char *method, const char *ur
 					   .body = send,
 					   .headers = headers,
 					   .n_headers = n};
-	a->status = ctl_http_link_send(l->http, &call, &a->body, ret_again_s, &large, why);
-	if (large)
+	a->status = ctl_http_link_send(l->http, &call, &a->body, ret_again_s, &end, why);
+	if (end == CTL_HTTP_LARGE)
 		return ctl_fault_set(f, CTL_FAULT_ANSWER, "%s: the answer is larger than %zu MiB",
 				     p->o.uri, PEER_ANSWER_MAX >> 20);
-	if (!a->status)
-		return ctl_fault_set(f, CTL_FAULT_LOST, "%s: %s", p->o.uri, why);
+	if (!a->status) {
+		ctl_fault_set(f, CTL_FAULT_LOST, "%s: %s", p->o.uri, why);
+		f->final = end == CTL_HTTP_UNTRUSTED;
+		return false;
+	}
 	if (a->status < 200 || a->status > 299) {
 		read_refusal(p, a, f);
 		return false;
@@ -207,7 +210,7 @@ bool ctl_peer_ask(struct ctl_peer_link *l, const char *method, const struct buf 
 	for (int i = 1;; i++) {
 		*f = (struct ctl_fault){0};
 		ok = ask_once(l, method, (const char *)url.p, send, a, &serial, &again_s, f);
-		if (ok || i == ATTEMPTS || f->kind == CTL_FAULT_ANSWER ||
+		if (ok || i == ATTEMPTS || f->final || f->kind == CTL_FAULT_ANSWER ||
 		    f->kind == CTL_FAULT_LOCAL)
 			break;
 		if (a->status == 401 && !renewed && ctl_auth_stale(p->auth, serial)) {
