@@ -18,6 +18,11 @@ CURRENT = "current-snapshot-id"
 
 
 @pytest.fixture(scope="module")
+def settings():
+    return {"cleaner.interval-ms": 50, "cleaner.grace-ms": 300, "cleaner.tombstone-ms": 500}
+
+
+@pytest.fixture(scope="module")
 def lab(daemon):
     lab = Lab(daemon, "rules")
     yield lab
@@ -186,7 +191,7 @@ def test_nothing_changes(lab, conninfo):
     assert state() == before and t.load() == doc
 
 
-def created(lab, name, snapshot):
+def creation(snapshot):
     schema = {"type": "struct", "fields": [{"id": 1, "name": "id", "required": False, "type": "long"},
                                            {"id": 2, "name": "name", "required": False, "type": "string"}]}
     updates = [{"action": "assign-uuid", "uuid": str(uuid.uuid4())}, {"action": "upgrade-format-version", "format-version": 3},
@@ -194,7 +199,11 @@ def created(lab, name, snapshot):
                {"action": "add-spec", "spec": {"fields": []}}, default_spec(),
                {"action": "add-sort-order", "sort-order": {"order-id": 0, "fields": []}}, {"action": "set-default-sort-order", "sort-order-id": -1},
                {"action": "add-snapshot", "snapshot": snapshot}, main(snapshot["snapshot-id"])]
-    return lab.rest.post("%s/tables/%s" % (ns(lab), name), {"requirements": [{"type": "assert-create"}], "updates": updates})
+    return {"requirements": [{"type": "assert-create"}], "updates": updates}
+
+
+def created(lab, name, snapshot):
+    return lab.rest.post("%s/tables/%s" % (ns(lab), name), creation(snapshot))
 
 
 def test_snapshot_of_a_creation(lab):
@@ -216,6 +225,31 @@ def test_snapshot_of_a_creation(lab):
     assert set(glob.glob(lab.daemon.warehouse + "/**", recursive=True)) == files
     got = created(lab, "made", snapshot)
     assert got.status == 200 and got.json["metadata"]["next-row-id"] == 7, got
+
+
+def test_creations_of_one_transaction(lab):
+    """One of several new tables brings a snapshot that cannot be: none of them is made, and no file of theirs stays."""
+    t = lab.table("origin2")
+    t.append(5)
+    snapshot = t.metadata()["snapshots"][0]
+    files = set(glob.glob(lab.daemon.warehouse + "/**/*.metadata.json", recursive=True))
+
+    def both(second):
+        return lab.rest.post("/v1/transactions/commit", {"table-changes": [
+            {"identifier": {"namespace": [lab.space], "name": name}, **creation(s)} for name, s in (("pair1", snapshot), ("pair2", second))]})
+    for bad in ({**snapshot, "added-rows": 4}, {**snapshot, "manifest-list": snapshot["manifest-list"] + "x"},
+                {**snapshot, "timestamp-ms": int(time.time() * 1000) + 120000}):
+        got = both(bad)
+        assert got.status == 400 and "table-changes[1]" in got.error["message"], got
+        for name in ("pair1", "pair2"):
+            assert lab.rest.head("%s/tables/%s" % (ns(lab), name)).status == 404
+    end = time.monotonic() + 15
+    while set(glob.glob(lab.daemon.warehouse + "/**/*.metadata.json", recursive=True)) != files:
+        assert time.monotonic() < end, "files of creations that never were"
+        time.sleep(0.1)
+    assert both(snapshot).status == 204
+    for name in ("pair1", "pair2"):
+        assert lab.rest.get("%s/tables/%s" % (ns(lab), name)).json["metadata"]["next-row-id"] == 5
 
 
 def test_old_snapshots_without_operation(lab, daemon):
