@@ -62,6 +62,7 @@ struct app {
 	void *rpc;                  /* worker sessions */
 	void *rest;                 /* state of the catalog's handlers */
 	void *check;                /* an operator's check of a table */
+	void *unplaced;             /* tables whose folders are being read */
 };
 
 /* own_conf becomes the app's. The loop is initialised, nothing started. */

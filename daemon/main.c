@@ -15,6 +15,7 @@
 #include "daemon/net/front.h"
 #include "daemon/notify.h"
 #include "daemon/rest/h_rest.h"
+#include "daemon/rest/h_unplaced.h"
 
 #define MMAP_BYTES (256 << 10)
 #define EXIT_USAGE 2
@@ -34,6 +35,7 @@ static const struct app_step *const steps[] = {
 	&bind_metrics_step,
 	&tcheck_step,
 	&h_rest_step,
+	&h_unplaced_step,
 	&bind_rpc_step,
 	&front_rest_step,
 	NULL,

@@ -116,7 +116,7 @@ static enum ctl_verdict refusal(const struct ctl_fault *f)
 		return CTL_V_FAILED;
 	/* Beneath no root, of another scheme, or a file that is not there. */
 	bool path = strv_starts(t, STRV("metadata-location.path")) ||
-		    strv_starts(t, STRV("location.path"));
+		    strv_starts(t, STRV("location.path")) || strv_starts(t, STRV("write."));
 	bool gone = f->status == 404 && !strv_starts(strv_of(f->type), STRV("NoSuch"));
 	return path || gone ? CTL_V_OUT_OF_REACH
 		       : CTL_V_REFUSED;

@@ -25,6 +25,7 @@ static const enum metric statements[SQL_KIND_COUNT] = {
 	[SQL_TABLE_CREATE] = METRIC_sql_table_create,
 	[SQL_TABLE_DROP] = METRIC_sql_table_drop,
 	[SQL_CLEAN_CLAIM] = METRIC_sql_clean_claim,
+	[SQL_CLEAN_LOOK] = METRIC_sql_clean_look,
 	[SQL_CLEAN_DONE] = METRIC_sql_clean_done,
 	[SQL_HORIZON] = METRIC_sql_horizon,
 	[SQL_HALT] = METRIC_sql_halt,
@@ -45,6 +46,8 @@ static void collect(void *ctx)
 	ad_metrics_copy(METRIC_commit_unknown, c->unknown_outcomes);
 	ad_metrics_copy(METRIC_commit_fenced, c->fenced);
 	ad_metrics_copy(METRIC_commit_findings, c->findings);
+	ad_metrics_copy(METRIC_cleaner_shared, c->cleaner_shared);
+	ad_metrics_copy(METRIC_purge_kept, c->purge_kept);
 	ad_metrics_copy(METRIC_stale_tokens, c->stale_tokens);
 	struct core_index_stats i = core_index_stats(bind_core(app->core));
 	ad_metrics_set(METRIC_index_bytes, i.index_bytes);

@@ -17,6 +17,7 @@
 struct path {
 	struct strv text;
 	bool live, unsure;
+	bool dead; /* to the table itself */
 };
 
 struct cleaner {
@@ -96,7 +97,7 @@ static void deleted(struct core *c, void *ctx, const struct event *ev)
 		tell(c, k);
 }
 
-static void delete_all(struct core *c, struct cleaner *k)
+static void delete_dead(struct core *c, struct cleaner *k)
 {
 	for (size_t i = 0; i < k->n; i++)
 		k->deletes += !k->paths[i].live;
@@ -115,6 +116,59 @@ static void delete_all(struct core *c, struct cleaner *k)
 }
 
 /* ------------------------------------------------------------------ looking */
+
+static void mark(struct cleaner *k, struct strv path);
+
+/* What lies in a folder of another table or view may be live there, whatever this one says. */
+static void others_told(struct core *c, void *ctx, const struct event *ev)
+{
+	struct cleaner *k = ctx;
+	const struct sql_result *r = ev->u.done.sql;
+	if (r->lost || core_sql_clean_failure(r)) {
+		round_over(c, k);
+		return;
+	}
+	if (r->verdict != SQL_APPLIED) {
+		/* They stay claimed and come up again. */
+		core_log(c, 3, "cleaner.waits", NULL, NULL, NULL);
+		round_over(c, k);
+		return;
+	}
+	for (size_t i = 0; i < k->n; i++)
+		k->paths[i].dead = !k->paths[i].live;
+	for (size_t i = 0; i < r->n_paths; i++)
+		mark(k, r->paths[i]);
+	for (size_t i = 0; i < k->n; i++) {
+		struct err err = {0};
+		if (!k->paths[i].dead || !k->paths[i].live)
+			continue;
+		c->counters.cleaner_shared++;
+		err_set(&err, ST_PLACE_TAKEN, "path", "in a folder of another table or view: %.*s",
+			STRV_ARG(k->paths[i].text));
+		core_log(c, 4, "cleaner.kept", table_find(c, k->table), NULL, &err);
+	}
+	delete_dead(c, k);
+}
+
+static void look_at_others(struct core *c, struct cleaner *k)
+{
+	struct strv *v = arena_calloc(&k->arena, k->n, sizeof *v);
+	size_t n = 0;
+	for (size_t i = 0; v && i < k->n; i++)
+		if (!k->paths[i].live)
+			v[n++] = k->paths[i].text;
+	if (!v) {
+		round_over(c, k);
+		return;
+	}
+	if (n == 0) {
+		tell(c, k);
+		return;
+	}
+	struct effect *e = core_emit(c, FX_SQL, others_told, k);
+	e->u.sql.kind = SQL_CLEAN_LOOK;
+	e->u.sql.u.clean_look = (struct sql_clean_look){k->table, v, n};
+}
 
 static int by_text(const void *a, const void *b)
 {
@@ -166,7 +220,7 @@ static void look(struct core *c, struct gather *g)
 	struct table *t = table_find(c, k->table);
 	if (t)
 		mark(k, t->location);
-	delete_all(c, k);
+	look_at_others(c, k);
 }
 
 static void head_read(struct core *c, void *ctx, const struct event *ev)
@@ -207,7 +261,7 @@ static void claimed(struct core *c, void *ctx, const struct event *ev)
 	qsort(k->paths, k->n, sizeof *k->paths, by_text);
 	if (uuid_is_nil(k->table.u)) {
 		/* No table, hence no snapshot that could name them. */
-		delete_all(c, k);
+		look_at_others(c, k);
 		return;
 	}
 	struct effect *e = core_emit(c, FX_SQL, head_read, k);

@@ -9,6 +9,7 @@
 #include "daemon/commit/used.h"
 #include "daemon/commit/walk.h"
 #include "proto/iceberg/metadata.h"
+#include "proto/iceberg/place.h"
 
 #define DOCUMENT_MAX METADATA_MAX_BYTES
 
@@ -164,6 +165,11 @@ static void created(struct core *c, void *ctx, const struct event *ev)
 	struct creation *k = ctx;
 	const struct sql_result *q = ev->u.done.sql;
 	k->lost |= q->lost;
+	if (!q->lost && q->err.st == ST_PLACE_TAKEN) {
+		/* Judged after whether this very batch is there: nothing came of an earlier one. */
+		creation_refuse(c, k, q->err.st, &q->err);
+		return;
+	}
 	if (core_sql_clean_failure(q) && !q->lost && !k->lost) {
 		/* Nothing happened, for certain. */
 		creation_fail(c, k, ST_OVERLOADED, "PostgreSQL cannot be reached");
@@ -185,7 +191,7 @@ static void created(struct core *c, void *ctx, const struct event *ev)
 	if (q->created != SQL_CREATED && q->created != SQL_CREATE_EXISTS) {
 		struct err err = {0};
 		create_verdict(k, q->created, &err);
-		creation_fail(c, k, err.st, err.msg);
+		creation_refuse(c, k, err.st, &err);
 		return;
 	}
 	in_use(c, k);
@@ -386,6 +392,12 @@ static void begin(struct core *c, struct creation *k, const struct ask_create *i
 		return;
 	}
 	paths[0] = k->path;
+	struct strv places[PLACE_MAX];
+	k->create.n_places = place_list(m, places);
+	if (!place_copy(&k->arena, places, k->create.n_places, &k->create.places)) {
+		creation_fail(c, k, ST_TOO_LARGE, "the names are too long");
+		return;
+	}
 	k->create.levels = levels;
 	k->create.n_levels = in->n_levels;
 	k->create.table = (struct table_id){table};
@@ -464,7 +476,59 @@ void create_forget(struct core *c, struct creation *own_k)
 
 /* ------------------------------------------------------------------ drop */
 
-static void drop_send(struct core *c, struct request *r);
+struct pathset {
+	struct strv *v;
+	size_t n, cap;
+	struct arena *a;
+	const struct strv *places;
+	size_t n_places;
+	size_t outside; /* named, but not the table's to delete */
+	bool ok;
+};
+
+/* A path may come twice; the statement takes each once. */
+static void path_add(struct pathset *s, struct strv path)
+{
+	void *items = s->v;
+	bool own = false;
+	for (size_t i = 0; i < s->n_places; i++)
+		own |= place_beneath(s->places[i], path);
+	if (!own) {
+		s->outside++;
+		return;
+	}
+	struct strv copy;
+	if (!arena_grow(s->a, &items, &s->cap, s->n + 1, sizeof *s->v) ||
+	    !arena_strv(s->a, path, &copy)) {
+		s->ok = false;
+		return;
+	}
+	s->v = items;
+	s->v[s->n++] = copy;
+}
+
+struct purge {
+	struct walk walk;
+	struct pathset paths;
+	bool files; /* data files go too */
+	size_t spared; /* data files that gc.enabled = false keeps, each time that one is named */
+};
+
+/* What stays of a purged table, and why: nobody else will tell. */
+static void tell_kept(struct core *c, struct request *r, const struct table *t, size_t shared)
+{
+	const struct purge *p = r->purging;
+	struct err err = {0};
+	size_t all = p->paths.outside + p->spared + shared + r->needs.n_failed;
+	c->counters.purge_kept += (int64_t)all;
+	if (all == 0)
+		return;
+	err_set(&err, ST_OK, "",
+		"kept: %zu outside of its folders, %zu in folders of others, %zu by gc.enabled, "
+		"%zu unreadable files and what they name",
+		p->paths.outside, shared, p->spared, r->needs.n_failed);
+	core_log(c, 4, "purge.kept", t, NULL, &err);
+}
 
 static void dropped(struct core *c, void *ctx, const struct event *ev)
 {
@@ -472,6 +536,8 @@ static void dropped(struct core *c, void *ctx, const struct event *ev)
 	const struct sql_result *q = ev->u.done.sql;
 	struct table *t = table_find(c, r->in.table);
 	bool applied = !q->lost && !core_sql_clean_failure(q) && q->verdict == SQL_APPLIED;
+	if (applied && r->purging)
+		tell_kept(c, r, t, q->n_paths);
 	if (applied && t) {
 		r->table = NULL; /* it is answered here */
 		/* One that is publishing finds out by its guard. */
@@ -492,41 +558,6 @@ static void dropped(struct core *c, void *ctx, const struct event *ev)
 	request_let(r);
 }
 
-struct pathset {
-	struct strv *v;
-	size_t n, cap;
-	struct arena *a;
-	struct strv root;
-	bool ok;
-};
-
-static int by_text(const void *a, const void *b)
-{
-	return strv_cmp(*(const struct strv *)a, *(const struct strv *)b);
-}
-
-static void path_add(struct pathset *s, struct strv path)
-{
-	void *items = s->v;
-	/* Only what lies beneath the table's own location is its to delete. */
-	if (!strv_starts(path, s->root) || path.n <= s->root.n || path.p[s->root.n] != '/')
-		return;
-	struct strv copy;
-	if (!arena_grow(s->a, &items, &s->cap, s->n + 1, sizeof *s->v) ||
-	    !arena_strv(s->a, path, &copy)) {
-		s->ok = false;
-		return;
-	}
-	s->v = items;
-	s->v[s->n++] = copy;
-}
-
-struct purge {
-	struct walk walk;
-	struct pathset paths;
-	bool files; /* data files go too */
-};
-
 static void purge_object(void *ctx, struct strv path)
 {
 	struct purge *p = ctx;
@@ -538,7 +569,11 @@ static void purge_entry(void *ctx, const struct manifest_entry *e)
 	struct purge *p = ctx;
 	if (p->files)
 		path_add(&p->paths, e->file.path);
+	else
+		p->spared++;
 }
+
+static void drop_send(struct core *c, struct request *r);
 
 /* Every object that any snapshot reaches. A file that cannot be read is skipped: what it names
  * stays. */
@@ -579,14 +614,9 @@ static void purge_run(struct core *c, struct gather *g)
 		request_let(r);
 		return;
 	}
-	if (s.n)
-		qsort(s.v, s.n, sizeof *s.v, by_text);
-	size_t kept = 0;
-	for (size_t i = 0; i < s.n; i++)
-		if (!kept || !strv_eq(s.v[kept - 1], s.v[i]))
-			s.v[kept++] = s.v[i];
+	p->paths = s;
 	r->purge = s.v;
-	r->n_purge = kept;
+	r->n_purge = s.n;
 	drop_send(c, r);
 }
 
@@ -627,7 +657,9 @@ void create_drop(struct core *c, struct request *r)
 	ASSERT(p != NULL);
 	p->walk = (struct walk){.meta = t->meta, .arena = &r->arena};
 	p->paths = (struct pathset){.a = &r->arena};
-	p->paths.ok = arena_strv(&r->arena, metadata_location(t->meta), &p->paths.root);
+	struct strv places[PLACE_MAX];
+	p->paths.n_places = place_list(t->meta, places);
+	p->paths.ok = place_copy(&r->arena, places, p->paths.n_places, &p->paths.places);
 	p->files = !strv_ieq(metadata_property(t->meta, "gc.enabled"), STRV("false"));
 	r->replied = metadata_ref(t->meta); /* for the walk */
 	r->purging = p;

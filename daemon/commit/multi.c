@@ -460,6 +460,12 @@ static void not_taken(struct core *c, struct multi *m, const struct sql_result *
 	core_log(c, 4, "tables.commit", NULL, NULL, &q->err);
 	if (m->r->answered) {
 		end(c, m);
+	} else if (q->err.st == ST_PLACE_TAKEN) {
+		/* Judged after whether it is there already: an earlier send has done nothing. */
+		m->r->sent = false;
+		m->lost = false;
+		request_fail(c, m->r, &q->err);
+		end(c, m);
 	} else if (!q->sent && q->err.st == ST_LIMIT && !m->lost) {
 		err_set(&err, ST_TOO_LARGE, "table-changes", "%s", q->err.msg);
 		request_fail(c, m->r, &err);

@@ -4,6 +4,7 @@
 #include "daemon/commit/mutant.h"
 
 #include "proto/iceberg/metadata.h"
+#include "proto/iceberg/place.h"
 
 /* ------------------------------------------------------------------ attempts that are over */
 
@@ -78,6 +79,21 @@ static bool garbage(struct batch *b)
 	return true;
 }
 
+/* Only a client's commit can move a table. */
+static bool places(struct batch *b)
+{
+	struct strv was[PLACE_MAX], now[PLACE_MAX];
+	if (!b->ask || !b->base)
+		return true;
+	size_t n_was = place_list(b->base, was), n = place_list(b->out->metadata, now);
+	bool same = n == n_was;
+	for (size_t i = 0; same && i < n; i++)
+		same = strv_eq(was[i], now[i]);
+	if (!same)
+		b->publish.n_places = n;
+	return same || place_copy(&b->arena, now, n, &b->publish.places);
+}
+
 void publish_prepare(struct core *c, struct batch *b)
 {
 	struct table *t = b->table;
@@ -125,7 +141,7 @@ void publish_prepare(struct core *c, struct batch *b)
 	};
 	if (b->rest)
 		b->publish.idem = b->rest->in.idem;
-	bool ok = garbage(b) && (b->ask || answer_pack(c, b));
+	bool ok = garbage(b) && places(b) && (b->ask || answer_pack(c, b));
 	if (!ok) {
 		struct err err = {0};
 		err_set(&err, ST_LIMIT, "", "the outcomes exceed the memory limit");
@@ -401,6 +417,10 @@ static void published(struct core *c, void *ctx, const struct event *ev)
 	b->holds--;
 	if (r->lost) {
 		publish_resolve(c, b);
+	} else if (r->err.st == ST_PLACE_TAKEN && b->rest) {
+		if (b->ledgered)
+			publish_unledger(c, b->table->id, b->id, b->ledger.epoch);
+		rest_failed(c, b, &r->err);
 	} else if (core_sql_clean_failure(r)) {
 		core_log(c, 4, "batch.publish", b->table, NULL, &r->err);
 		if (!hopeless(c, b, r))

@@ -3,8 +3,9 @@
 #include "daemon/rest/h_idem.h"
 #include "daemon/rest/h_multi.h"
 
-#include "proto/iceberg/metadata.h"
-#include "store/obj/fs.h"
+#include <stdio.h>
+
+#include "proto/iceberg/place.h"
 #include "store/pg/pg_tabular.h"
 
 struct commit_work {
@@ -80,34 +81,34 @@ static void resolved(void *ctx, const struct pg_tabular_result *res)
 }
 
 /* A table may move only to where the store can write; said before anything is planned. */
-enum status h_check_places(struct call *call, const struct rb_change *c, struct err *err)
+enum status h_check_places(const struct call *call, const struct h_place *place,
+			   const struct rb_change *c, struct err *err)
 {
-	struct fs *fs = bind_fs(call->app);
-	for (size_t i = 0; i < c->n_updates; i++) {
+	enum status st = ST_OK;
+	for (size_t i = 0; i < c->n_updates && st == ST_OK; i++) {
 		const struct update *u = &c->updates[i];
-		enum status st = ST_OK;
-		const char *field = "location";
-		if (u->kind == UPDATE_SET_LOCATION && u->u.text.n)
-			st = fs_check(fs, metadata_strip(u->u.text), err);
+		char field[96];
+		if (u->kind == UPDATE_SET_LOCATION && u->u.text.n) {
+			snprintf(field, sizeof field, "updates[%zu].location", i);
+			st = h_check_folder(call, place, u->u.text, field, err);
+		}
 		for (size_t k = 0; u->kind == UPDATE_SET_PROPERTIES && st == ST_OK &&
-				   k < u->u.properties.n; k++)
-			if (strv_eq(u->u.properties.v[k].key, STRV("write.metadata.path")))
-				st = fs_check(fs, metadata_strip(u->u.properties.v[k].value),
-					      err);
-		if (u->kind != UPDATE_SET_LOCATION)
-			field = "write.metadata.path";
-		if (st != ST_OK) {
-			err_prefix(err, "updates[%zu].%s", i, field);
-			return st;
+				   k < u->u.properties.n; k++) {
+			const struct strv_pair *p = &u->u.properties.v[k];
+			/* An empty one is as good as none. */
+			if (!place_is_key(p->key) || p->value.n == 0)
+				continue;
+			snprintf(field, sizeof field, "updates[%zu].%.*s", i, STRV_ARG(p->key));
+			st = h_check_folder(call, place, p->value, field, err);
 		}
 	}
-	return ST_OK;
+	return st;
 }
 
 static void commit(struct commit_work *w)
 {
 	struct err err = {0};
-	if (h_check_places(w->call, w->req.changes, &err) != ST_OK)
+	if (h_check_places(w->call, &w->place, w->req.changes, &err) != ST_OK)
 		fail(w, &err);
 	else if (w->req.changes->create)
 		h_create_commit(w->call, &w->place, w->req.changes, w->req.doc);

@@ -65,6 +65,9 @@ static void fail(struct create_work *w, const struct err *err)
 
 static enum status place_metadata(struct create_work *w, struct err *err)
 {
+	enum status st = h_check_folders(w->call, &w->place, w->m, err);
+	if (st != ST_OK)
+		return st;
 	return h_metadata_file(w->call, metadata_location(w->m),
 			       metadata_property(w->m, "write.metadata.path"),
 			       (struct strv){NULL, 0}, metadata_wants_gzip(w->m), &w->file, err);
@@ -331,8 +334,7 @@ static void register_read(struct mcache_wait *wait, struct mcache_entry *own_ent
 	}
 	w->entry = own_entry;
 	w->m = metadata_ref(mcache_metadata(own_entry));
-	if (fs_check(bind_fs(w->call->app), metadata_location(w->m), &e) != ST_OK) {
-		err_prefix(&e, "location");
+	if (h_check_folders(w->call, &w->place, w->m, &e) != ST_OK) {
 		fail(w, &e);
 		return;
 	}

@@ -16,7 +16,7 @@ MUST_CHECK enum status h_create_build(struct call *call, const struct h_place *p
 				      const struct rb_change *change, struct strv ns_location,
 				      struct metadata **own_m, struct strv *ret_file, struct err *err);
 /* A table may move only to where the store can write. */
-MUST_CHECK enum status h_check_places(struct call *call, const struct rb_change *change,
-				      struct err *err);
+MUST_CHECK enum status h_check_places(const struct call *call, const struct h_place *place,
+				      const struct rb_change *change, struct err *err);
 
 #endif

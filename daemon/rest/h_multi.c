@@ -164,8 +164,13 @@ void h_multi_commit(struct call *own_call, const struct rb_commit *own_req)
 			CORE_PARTS_MAX);
 	else if (!w || !parts || !ask)
 		err_set(&err, ST_LIMIT, "", "the request is too large");
+	struct h_place root;
+	if (!h_place_root(call, &root)) {
+		call_free_doc(call, own_req->doc);
+		return;
+	}
 	for (size_t i = 0; err.st == ST_OK && i < n; i++)
-		if (h_check_places(call, &own_req->changes[i], &err) != ST_OK)
+		if (h_check_places(call, &root, &own_req->changes[i], &err) != ST_OK)
 			err_prefix(&err, "table-changes[%zu]", i);
 	if (err.st != ST_OK) {
 		call_free_doc(call, own_req->doc);

@@ -8,6 +8,7 @@
 #include "proto/base/digest.h"
 #include "proto/base/jwrite.h"
 #include "proto/iceberg/metadata.h"
+#include "proto/iceberg/place.h"
 #include "store/obj/fs.h"
 #include "store/obj/fs_path.h"
 #include "store/pg/pg_ns.h"
@@ -172,6 +173,43 @@ bool h_locate(struct call *call, const struct h_place *place, struct strv ns_loc
 	return ok;
 }
 
+enum status h_check_folder(const struct call *call, const struct h_place *place,
+			   struct strv folder, const char *field, struct err *err)
+{
+	struct strv roots = call->app->conf->fs_roots, root = place->root;
+	enum status st = place_check(folder, err);
+	if (st == ST_OK)
+		st = fs_check(bind_fs(call->app), metadata_strip(folder), err);
+	/* The store has the roots of all warehouses. */
+	if (st == ST_OK && !place_beneath(root, folder)) {
+		st = err_set(err, ST_PATH_OUTSIDE, "path",
+			     "the folder lies beneath neither the root of warehouse %.*s nor one of "
+			     "fs.roots",
+			     STRV_ARG(place->ns.warehouse));
+		while (st != ST_OK && conf_list_next(&roots, &root))
+			if (place_beneath(root, folder))
+				st = ST_OK;
+	}
+	if (st == ST_OK)
+		*err = (struct err){0};
+	else
+		err_prefix(err, "%s", field);
+	return st;
+}
+
+enum status h_check_folders(const struct call *call, const struct h_place *place,
+			    const struct metadata *m, struct err *err)
+{
+	struct strv folders[PLACE_MAX];
+	size_t n = place_list(m, folders);
+	for (size_t i = 0; i < n; i++) {
+		enum status st = h_check_folder(call, place, folders[i], place_field(m, i), err);
+		if (st != ST_OK)
+			return st;
+	}
+	return ST_OK;
+}
+
 enum status h_metadata_file(struct call *call, struct strv location, struct strv folder,
 			    struct strv before, bool gzip, struct strv *ret_file, struct err *err)
 {
@@ -179,11 +217,6 @@ enum status h_metadata_file(struct call *call, struct strv location, struct strv
 	uint8_t random[16];
 	struct fs *fs = bind_fs(call->app);
 	location = metadata_strip(location);
-	enum status st = fs_check(fs, location, err);
-	if (st != ST_OK) {
-		err_prefix(err, "location");
-		return st;
-	}
 	digest_random(random, sizeof random);
 	metadata_file_name(before, uuid_v4(random), gzip, name);
 	folder = metadata_strip(folder);
@@ -194,7 +227,7 @@ enum status h_metadata_file(struct call *call, struct strv location, struct strv
 	if (!text)
 		return err_set(err, ST_LIMIT, "location", "the request is too large");
 	*ret_file = strv_of(text);
-	st = fs_check(fs, *ret_file, err);
+	enum status st = fs_check(fs, *ret_file, err);
 	if (st != ST_OK)
 		err_prefix(err, folder.n ? "write.metadata.path" : "location");
 	return st;
@@ -427,7 +460,8 @@ static void next_warehouse(struct rest *r)
 		return;
 	}
 	enum status st =
-		pg_ns_warehouse(bind_cat(app), name, location, warehouse_done, r, &err);
+		pg_ns_warehouse(bind_cat(app), name, location, app->conf->warehouse_allow_overlap,
+				warehouse_done, r, &err);
 	if (st != ST_OK) {
 		fini(r);
 		app_step_started(app, st, &err);
@@ -449,7 +483,8 @@ static enum status start(struct app *app, bool *ret_pending, struct err *err)
 	app->rest = r;
 	bool some = conf_warehouse(app->conf, 0, &name, &location);
 	ASSERT(some);
-	enum status st = pg_ns_warehouse(bind_cat(app), name, location, warehouse_done, r, err);
+	enum status st = pg_ns_warehouse(bind_cat(app), name, location,
+					 app->conf->warehouse_allow_overlap, warehouse_done, r, err);
 	if (st != ST_OK) {
 		fini(r);
 		return st;

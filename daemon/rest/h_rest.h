@@ -55,9 +55,16 @@ MUST_CHECK bool h_place_root(struct call *own_call, struct h_place *ret_place);
  * own way become '_'; the uuid makes it unique. false: too long. */
 MUST_CHECK bool h_locate(struct call *call, const struct h_place *place, struct strv ns_location,
 			 struct uuid uuid, struct strv *ret_location);
+/* Whether a table or view of this place may keep files in a folder: well spelled, and beneath the
+ * root of its warehouse or one of fs.roots. ILLEGAL_ARGUMENT, UNSUPPORTED, PATH_OUTSIDE; the field is
+ * the one given, and ".path". */
+MUST_CHECK enum status h_check_folder(const struct call *call, const struct h_place *place,
+				      struct strv folder, const char *field, struct err *err);
+/* The same for all folders of a table: its location and those that properties name. */
+MUST_CHECK enum status h_check_folders(const struct call *call, const struct h_place *place,
+				       const struct metadata *m, struct err *err);
 /* Path of the first metadata file, or of the one after `before`: in write.metadata.path (`folder`,
- * may be empty), else in the location's folder "metadata"; gzip: by its name. It must lie beneath a
- * root of the store. */
+ * may be empty), else in the location's folder "metadata"; gzip: by its name. */
 MUST_CHECK enum status h_metadata_file(struct call *call, struct strv location, struct strv folder,
 				       struct strv before, bool gzip, struct strv *ret_file,
 				       struct err *err);

@@ -19,6 +19,7 @@
 #define PACK_INLINE ((size_t)256 << 10)
 #define VIEW_TOO_LARGE "the view is larger than this server's limit"
 #define CODEC "write.metadata.compression-codec"
+#define METADATA_FOLDER "write.metadata.path"
 
 struct view_work {
 	struct call *call;
@@ -331,18 +332,37 @@ static void published(void *ctx, const struct pg_tabular_result *res)
 	fail(w, &err);
 }
 
+/* Where it keeps its files; returns how many. */
+static size_t folders(const struct view_work *w, struct strv ret[2])
+{
+	ret[0] = w->view->location;
+	ret[1] = view_property(w->view, METADATA_FOLDER);
+	return ret[1].n ? 2 : 1;
+}
+
+static enum status check_folders(const struct view_work *w, struct err *err)
+{
+	struct strv v[2];
+	size_t n = folders(w, v);
+	enum status st = h_check_folder(w->call, &w->place, v[0], "location", err);
+	if (st == ST_OK && n > 1)
+		st = h_check_folder(w->call, &w->place, v[1], METADATA_FOLDER, err);
+	return st;
+}
+
 static void publish(struct view_work *w)
 {
 	struct pgcat *cat = bind_cat(w->call->app);
 	struct err err = {0};
+	struct strv v[2];
+	size_t n = folders(w, v);
 	const struct pg_idem idem = {.k = h_idem(w->call, 200, true)};
 	enum status st =
 		w->call->hit.route == ROUTE_view_replace
-			? pg_tabular_view_replace(cat, w->uuid, w->version, w->file, &idem,
+			? pg_tabular_view_replace(cat, w->uuid, w->version, v, n, w->file, &idem,
 						  published, w, &err)
-			: pg_tabular_view_create(cat, w->place.ns, w->place.name, w->view->uuid,
-						 w->view->location, w->file, &idem, published, w,
-						 &err);
+			: pg_tabular_view_create(cat, w->place.ns, w->place.name, w->view->uuid, v,
+						 n, w->file, &idem, published, w, &err);
 	if (st == ST_OK)
 		return;
 	if (w->call->hit.route != ROUTE_view_register)
@@ -410,10 +430,9 @@ static void store(struct view_work *w)
 {
 	struct err err = {0};
 	bool gzip = strv_ieq(view_property(w->view, CODEC), STRV("gzip"));
-	if (check_codec(w, &err) != ST_OK ||
-	    h_metadata_file(w->call, w->view->location,
-			    view_property(w->view, "write.metadata.path"), w->before, gzip,
-			    &w->file, &err) != ST_OK) {
+	if (check_codec(w, &err) != ST_OK || check_folders(w, &err) != ST_OK ||
+	    h_metadata_file(w->call, w->view->location, view_property(w->view, METADATA_FOLDER),
+			    w->before, gzip, &w->file, &err) != ST_OK) {
 		fail(w, &err);
 		return;
 	}
@@ -569,11 +588,7 @@ static void view_replace(struct call *own_call)
 static void register_read(struct view_work *w)
 {
 	struct err err = {0};
-	struct strv location = w->view->location;
-	while (location.n > 1 && location.p[location.n - 1] == '/')
-		location.n--;
-	if (fs_check(bind_fs(w->call->app), location, &err) != ST_OK) {
-		err_prefix(&err, "location");
+	if (check_folders(w, &err) != ST_OK) {
 		fail(w, &err);
 		return;
 	}

@@ -161,6 +161,9 @@ struct batch_row {
  *              batch_no, now), batch row; `objects` leave the ledger, other ledger rows of the
  *              batch id are queued; staged paths of COMMITTED transactions go, of the others are
  *              queued; then garbage paths that are free are queued. n_txns = 0 is a REST commit.
+ *              Last, with `places`: they replace those of the table, and the first is its location.
+ *   places     one that is new and lies in, around or at a place of another table or view, in a
+ *              warehouse that does not allow it -> an error PLACE_TAKEN and nothing written.
  * UNLEDGER     a batch row with the id -> REFUSED; else ledger rows of the batch id with epoch <=
  *              the one given are queued.
  * TABLE_CREATE first that holds: NO_NAMESPACE; batch row with this id -> EXISTS with the head as it
@@ -170,13 +173,13 @@ struct batch_row {
  *              Else the old table of the name ends as in Drop, then tabular, head (new incarnation,
  *              greater than any before, epoch 1, version base_version + 1, last_batch 1), horizon
  *              0 unless the uuid has one, batch row with epoch 1 and no transactions, ledger as
- *              publish. CREATED with the head (its name empty).
+ *              publish, places as publish. CREATED with the head (its name empty).
  * TABLES_COMMIT  a batch row with the id of an item -> APPLIED, nothing written (an earlier send won).
  *              Else the first part whose head with table, incarnation, epoch and version =
  *              base_version is not there, then the first creation that TABLE_CREATE would refuse
  *              -> REFUSED, `at` says which (parts first), `created` why a creation. Else every part
  *              as PUBLISH (batch_no 0: its head was judged, nothing is written) and every
- *              creation as TABLE_CREATE, all at one instant; an error undoes all.
+ *              creation as TABLE_CREATE, all at one instant, places last; an error undoes all.
  * TABLE_DROP   no head with table and incarnation -> REFUSED; else the head and name go, OPEN and
  *              SEALED transactions of the table become ABORTED (batch_no TXN_BATCH_GONE), their
  *              staged paths and all ledger rows of the table with epoch >= 0 are queued; free
@@ -190,6 +193,8 @@ struct batch_row {
  *              least the grace, or claimed for at least the tombstone time, become claimed now and
  *              are returned in no order. A nil table means all tables without a head, whose due
  *              paths are forgotten instead unless they are sure to be garbage.
+ * CLEAN_LOOK   while places of a table or view are unknown REFUSED; else the paths that lie at or
+ *              beneath a place of another table or view than the one given, APPLIED.
  * CLEAN_DONE   claimed paths only: deleted and live ones lose their row, unsure ones are claimed
  *              anew from now.
  * HORIZON      per table: closed_before = max(itself, min(now - lifetime - 10 min, id times of
@@ -231,6 +236,7 @@ enum sql_kind {
 	SQL_TABLES_COMMIT, /* publishes and creations of several tables, all or none */
 	SQL_TABLE_DROP,   /* ends the incarnation and its open transactions */
 	SQL_CLEAN_CLAIM,  /* queued objects past their grace become claimed, in a commit of its own */
+	SQL_CLEAN_LOOK,   /* which claimed paths lie beneath another table's or view's place */
 	SQL_CLEAN_DONE,   /* deleted or found live: the row goes, or stays claimed */
 	SQL_HORIZON,      /* advances closed_before of every table and purges behind it */
 	SQL_HALT,         /* an operator's halt of a table, or its end */
@@ -316,6 +322,9 @@ struct sql_publish {
 	const struct strv *garbage;
 	size_t n_garbage;
 	struct sql_idem idem; /* of a REST commit */
+	/* Where the table keeps its files from now on, its location first; none: as before. */
+	const struct strv *places;
+	size_t n_places;
 };
 
 struct sql_unledger {
@@ -339,6 +348,8 @@ struct sql_table_create {
 	const struct strv *objects; /* as in publish */
 	size_t n_objects;
 	struct sql_idem idem;
+	const struct strv *places; /* where it keeps its files, its location first */
+	size_t n_places;
 };
 
 struct sql_tables_commit {
@@ -375,6 +386,12 @@ struct sql_clean_claim {
 	int64_t grace_ms;
 	int64_t tombstone_ms;
 	int32_t max;
+};
+
+struct sql_clean_look {
+	struct table_id table; /* nil: of none */
+	const struct strv *paths;
+	size_t n_paths;
 };
 
 struct sql_clean_done {
@@ -417,6 +434,7 @@ struct sql_effect {
 		const struct sql_tables_commit *tables;
 		struct sql_table_drop drop;
 		struct sql_clean_claim claim;
+		struct sql_clean_look clean_look;
 		const struct sql_clean_done *clean_done;
 		struct sql_horizon horizon;
 		struct sql_halt halt;
@@ -459,7 +477,7 @@ struct sql_result {
 	struct strv halted;       /* QUEUE_READ: an operator's cause; empty: not halted */
 	int64_t halted_pg_ms;
 	struct digest secret;     /* RECOVER */
-	const struct strv *paths; /* CLEAN_CLAIM; TABLE_DROP: what a purge left alone */
+	const struct strv *paths; /* CLEAN_CLAIM, CLEAN_LOOK; TABLE_DROP: what a purge left alone */
 	size_t n_paths;
 };
 

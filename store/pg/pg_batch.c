@@ -13,6 +13,8 @@ enum status pg_batch_check(const struct sql_effect *fx, struct err *err)
 		st = pg_txn_check_paths(p->objects, p->n_objects, err);
 	if (st == ST_OK)
 		st = pg_txn_check_paths(p->garbage, p->n_garbage, err);
+	if (st == ST_OK)
+		st = pg_txn_check_paths(p->places, p->n_places, err);
 	return st;
 }
 
@@ -58,6 +60,7 @@ void pg_batch_args(const struct sql_effect *fx, struct pgargs *a)
 	pgargs_texts(a, p->garbage, p->n_garbage);
 	pg_idem_args(a, &p->idem);
 	pgargs_bool(a, p->idem.file);
+	pgargs_texts(a, p->places, p->n_places);
 }
 
 bool pg_batch_result(const struct sql_effect *fx, const struct pgres *res, struct arena *arena,

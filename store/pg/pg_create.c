@@ -37,6 +37,8 @@ enum status pg_create_check(const struct sql_effect *fx, struct err *err)
 		st = pg_txn_check_paths(&c->row.metadata_location, 1, err);
 	if (st == ST_OK)
 		st = pg_txn_check_paths(c->objects, c->n_objects, err);
+	if (st == ST_OK)
+		st = pg_txn_check_paths(c->places, c->n_places, err);
 	return st;
 }
 
@@ -73,6 +75,7 @@ void pg_create_args(const struct sql_effect *fx, struct pgargs *a)
 	pgargs_texts(a, c->objects, c->n_objects);
 	pg_idem_args(a, &c->idem);
 	pgargs_bool(a, c->idem.file);
+	pgargs_texts(a, c->places, c->n_places);
 }
 
 static bool kept_paths(struct pgrow *r, struct arena *arena, struct sql_result *ret)

@@ -44,7 +44,7 @@ static void warehouse_done(struct pgcat_call *call, const struct pgres *res, str
 }
 
 enum status pg_ns_warehouse(struct pgcat *cat, struct strv name, struct strv location,
-			    pg_ns_done done, void *ctx, struct err *err)
+			    bool overlap, pg_ns_done done, void *ctx, struct err *err)
 {
 	enum status st = pgcat_check_name(name, "warehouse", err);
 	if (st == ST_OK)
@@ -56,6 +56,7 @@ enum status pg_ns_warehouse(struct pgcat *cat, struct strv name, struct strv loc
 	struct pgargs *a = pgcat_args(cat);
 	pgargs_text(a, name);
 	pgargs_text(a, location);
+	pgargs_bool(a, overlap);
 	return start(call, (struct pg_path){.levels = &name, .n = 1}, PGSQL_WAREHOUSE_ENSURE, err);
 }
 

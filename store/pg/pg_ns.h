@@ -23,9 +23,9 @@ struct pg_ns_result {
 typedef void (*pg_ns_done)(void *ctx, const struct pg_ns_result *res);
 
 /* Makes the warehouse if it is not there. An existing one with namespaces keeps its location:
- * ALREADY_EXISTS when it is another than the one given. */
+ * ALREADY_EXISTS when it is another than the one given. overlap: its tables may share folders. */
 MUST_CHECK enum status pg_ns_warehouse(struct pgcat *cat, struct strv name, struct strv location,
-				       pg_ns_done done, void *ctx, struct err *err);
+				       bool overlap, pg_ns_done done, void *ctx, struct err *err);
 /* The parent must exist (NO_SUCH_NAMESPACE). */
 MUST_CHECK enum status pg_ns_create(struct pgcat *cat, struct pg_path path,
 				    const struct strv_pair *properties, size_t n,

@@ -4,7 +4,7 @@
 
 enum status pg_object_check(const struct sql_effect *fx, struct err *err)
 {
-	/* CLEAN_DONE names what a claim gave out, which came from the table. */
+	/* The others name what a claim gave out, which came from the table. */
 	return fx->kind == SQL_LEDGER
 		       ? pg_txn_check_paths(fx->u.ledger.paths, fx->u.ledger.n_paths, err)
 		       : ST_OK;
@@ -30,6 +30,10 @@ void pg_object_args(const struct sql_effect *fx, struct pgargs *a)
 		pgargs_i64(a, fx->u.claim.grace_ms);
 		pgargs_i64(a, fx->u.claim.tombstone_ms);
 		pgargs_i32(a, fx->u.claim.max);
+		break;
+	case SQL_CLEAN_LOOK:
+		pgargs_uuid(a, fx->u.clean_look.table.u);
+		pgargs_texts(a, fx->u.clean_look.paths, fx->u.clean_look.n_paths);
 		break;
 	case SQL_CLEAN_DONE: {
 		const struct sql_clean_done *d = fx->u.clean_done;
@@ -59,13 +63,16 @@ bool pg_object_result(const struct sql_effect *fx, const struct pgres *res, stru
 	ret->verdict = SQL_APPLIED;
 	if (fx->kind == SQL_CLEAN_DONE)
 		return !r.bad;
+	int col = 1;
+	if (fx->kind == SQL_CLEAN_LOOK)
+		ret->verdict = pgrow_bool(&r, col++) ? SQL_APPLIED : SQL_REFUSED;
 	size_t rows = pgres_rows(res);
 	struct strv *paths = arena_calloc(arena, rows + 1, sizeof *paths);
 	if (!paths)
 		return false;
 	for (r.row = 0; r.row < rows; r.row++)
-		if (!pgrow_null(&r, 1))
-			paths[ret->n_paths++] = pgrow_text(&r, 1);
+		if (!pgrow_null(&r, col))
+			paths[ret->n_paths++] = pgrow_text(&r, col);
 	ret->paths = paths;
 	return !r.bad;
 }

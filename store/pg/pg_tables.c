@@ -138,6 +138,25 @@ static void put_garbage(const struct sql_tables_commit *c, struct pgargs *a)
 	pgargs_end(a);
 }
 
+/* Only of those that are written, each place beside its table. */
+static void put_places(const struct sql_tables_commit *c, struct pgargs *a)
+{
+	for (int paths = 0; paths < 2; paths++) {
+		pgargs_array(a, paths ? PGARGS_TEXT : PGARGS_UUID);
+		for (size_t i = 0; i < c->n_parts + c->n_creates; i++) {
+			const struct sql_publish *p = i < c->n_parts ? c->parts[i] : NULL;
+			const struct sql_table_create *t = p ? NULL : c->creates[i - c->n_parts];
+			size_t n = p ? p->n_places : t->n_places;
+			for (size_t k = 0; k < n; k++)
+				if (paths)
+					pgargs_put_text(a, p ? p->places[k] : t->places[k]);
+				else
+					pgargs_put_uuid(a, row_of(c, i)->table.u);
+		}
+		pgargs_end(a);
+	}
+}
+
 void pg_tables_args(const struct sql_effect *fx, struct pgargs *a)
 {
 	const struct sql_tables_commit *c = fx->u.tables;
@@ -168,6 +187,7 @@ void pg_tables_args(const struct sql_effect *fx, struct pgargs *a)
 	put_objects(c, a);
 	put_garbage(c, a);
 	pg_idem_args(a, &c->idem);
+	put_places(c, a);
 }
 
 bool pg_tables_result(const struct sql_effect *fx, const struct pgres *res, struct sql_result *ret)

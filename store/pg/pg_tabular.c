@@ -425,7 +425,7 @@ static void view_create_done(struct pgcat_call *call, const struct pgres *res, s
 }
 
 enum status pg_tabular_view_create(struct pgcat *cat, struct pg_path ns, struct strv name,
-				   struct uuid view, struct strv location,
+				   struct uuid view, const struct strv *places, size_t n_places,
 				   struct strv metadata_location, const struct pg_idem *idem, pg_tabular_done done, void *ctx,
 				   struct err *err)
 {
@@ -433,7 +433,7 @@ enum status pg_tabular_view_create(struct pgcat *cat, struct pg_path ns, struct 
 	if (st == ST_OK)
 		st = pgcat_check_name(name, "name", err);
 	if (st == ST_OK)
-		st = pg_txn_check_paths(&location, 1, err);
+		st = pg_txn_check_paths(places, n_places, err);
 	if (st == ST_OK)
 		st = pg_txn_check_paths(&metadata_location, 1, err);
 	if (st != ST_OK)
@@ -447,9 +447,10 @@ enum status pg_tabular_view_create(struct pgcat *cat, struct pg_path ns, struct 
 	pgargs_texts(a, ns.levels, ns.n);
 	pgargs_text(a, name);
 	pgargs_uuid(a, view);
-	pgargs_text(a, location);
+	pgargs_text(a, places[0]);
 	pgargs_text(a, metadata_location);
 	pg_idem_args(a, idem ? &idem->k : NULL);
+	pgargs_texts(a, places, n_places);
 	return pgcat_send(call, PGSQL_VIEW_CREATE, err);
 }
 
@@ -472,10 +473,13 @@ static void view_change_done(struct pgcat_call *call, const struct pgres *res, s
 }
 
 enum status pg_tabular_view_replace(struct pgcat *cat, struct uuid view, int64_t version,
+				    const struct strv *places, size_t n_places,
 				    struct strv metadata_location, const struct pg_idem *idem, pg_tabular_done done, void *ctx,
 				    struct err *err)
 {
 	enum status st = pg_txn_check_paths(&metadata_location, 1, err);
+	if (st == ST_OK)
+		st = pg_txn_check_paths(places, n_places, err);
 	if (st != ST_OK)
 		return st;
 	struct pgcat_call *call = pgcat_call_new(cat, view_change_done, (void (*)(void))done, ctx);
@@ -486,6 +490,7 @@ enum status pg_tabular_view_replace(struct pgcat *cat, struct uuid view, int64_t
 	pgargs_i64(a, version);
 	pgargs_text(a, metadata_location);
 	pg_idem_args(a, idem ? &idem->k : NULL);
+	pgargs_texts(a, places, n_places);
 	return pgcat_send(call, PGSQL_VIEW_REPLACE, err);
 }
 

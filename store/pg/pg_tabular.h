@@ -53,10 +53,13 @@ MUST_CHECK enum status pg_tabular_rename(struct pgcat *cat, struct pg_path from,
 					 const struct pg_idem *idem, pg_tabular_done done, void *ctx, struct err *err);
 MUST_CHECK enum status pg_tabular_view_create(struct pgcat *cat, struct pg_path ns,
 					      struct strv name, struct uuid view,
-					      struct strv location, struct strv metadata_location,
+					      const struct strv *places, size_t n_places,
+					      struct strv metadata_location,
 					      const struct pg_idem *idem, pg_tabular_done done, void *ctx, struct err *err);
-/* Compare-and-swap on the version that resolve gave: COMMIT_FAILED when it is another by now. */
+/* places: where the view keeps its files, its location first; PLACE_TAKEN when another one's are there.
+ * Compare-and-swap on the version that resolve gave: COMMIT_FAILED when it is another by now. */
 MUST_CHECK enum status pg_tabular_view_replace(struct pgcat *cat, struct uuid view, int64_t version,
+					       const struct strv *places, size_t n_places,
 					       struct strv metadata_location, const struct pg_idem *idem, pg_tabular_done done,
 					       void *ctx, struct err *err);
 MUST_CHECK enum status pg_tabular_view_drop(struct pgcat *cat, struct uuid view,

@@ -6,7 +6,7 @@
 #include "proto/base/buf.h"
 #include "proto/base/uuid.h"
 
-#define PGARGS_MAX 32
+#define PGARGS_MAX 40
 /* Largest parameter block of one statement; a caller with more items sends another statement. */
 #define PGARGS_BYTES_MAX (64u << 20)
 

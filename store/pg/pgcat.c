@@ -85,6 +85,8 @@ static void on_done(struct pgc_op *op, enum pgc_end end, const struct pgres *res
 {
 	struct pgcat_call *call = CONTAINER_OF(op, struct pgcat_call, op);
 	struct err why = *err;
+	if (end == PGC_REJECTED && !strcmp(op->sqlstate, "FZ004"))
+		pgcat_place_taken(&why);
 	if (end == PGC_LOST)
 		err_set(&why, call->write ? ST_COMMIT_UNKNOWN : ST_UNAVAILABLE, "",
 			"PostgreSQL did not answer");
@@ -92,6 +94,13 @@ static void on_done(struct pgc_op *op, enum pgc_end end, const struct pgres *res
 		err_set(&why, ST_KEY_DECIDED, "", "decided before");
 	call->decode(call, end == PGC_ROWS ? res : NULL, &why);
 	base_free(call);
+}
+
+void pgcat_place_taken(struct err *err)
+{
+	err_set(err, ST_PLACE_TAKEN, "location",
+		"the location, or a folder that a property names, overlaps with that of another "
+		"table or view");
 }
 
 struct pgcat_call *pgcat_call_new(struct pgcat *cat, pgcat_decode decode, void (*done)(void),

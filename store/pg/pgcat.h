@@ -70,6 +70,9 @@ const struct strv *pgcat_texts(struct pgrow *r, int col, struct arena *arena, si
 MUST_CHECK bool pgcat_names(const struct pgres *res, size_t limit, struct arena *a,
 			    const struct strv **ret_names, size_t *ret_n, bool *ret_more);
 
+/* Makes an error of the server's FZ004 into PLACE_TAKEN; the detail keeps the two places. */
+void pgcat_place_taken(struct err *err);
+
 /* The resolve queue, kept for pg_tabular. */
 struct pgcat_resolves {
 	struct list names;

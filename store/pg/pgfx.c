@@ -7,6 +7,7 @@
 #include "store/pg/pg_object.h"
 #include "store/pg/pg_tables.h"
 #include "store/pg/pg_txn.h"
+#include "store/pg/pgcat.h"
 
 /* Items of one statement: bounded by bytes, and by count so that one turn's worth of a busy daemon
  * does not hold its row locks for long. */
@@ -97,6 +98,9 @@ static bool own_refusal(const struct pgc_op *op, struct sql_result *res)
 	} else if (res->kind == SQL_TABLE_CREATE && !strcmp(op->sqlstate, "FZ003")) {
 		res->verdict = SQL_REFUSED;
 		res->created = SQL_CREATE_UUID_LIVE;
+	} else if (!strcmp(op->sqlstate, "FZ004")) {
+		pgcat_place_taken(&res->err);
+		return true;
 	} else {
 		return false;
 	}
@@ -117,6 +121,7 @@ static bool decode(struct call *call, const struct pgres *rows, struct arena *ar
 	case SQL_LEDGER:
 	case SQL_UNLEDGER:
 	case SQL_CLEAN_CLAIM:
+	case SQL_CLEAN_LOOK:
 	case SQL_CLEAN_DONE:
 		return pg_object_result(fx, rows, arena, rets);
 	case SQL_TABLE_CREATE:
@@ -203,8 +208,9 @@ static enum pgsql statement(enum sql_kind kind)
 		[SQL_LEDGER] = PGSQL_LEDGER,         [SQL_PUBLISH] = PGSQL_PUBLISH,
 		[SQL_UNLEDGER] = PGSQL_UNLEDGER,     [SQL_TABLE_CREATE] = PGSQL_TABLE_CREATE,
 		[SQL_TABLE_DROP] = PGSQL_TABLE_DROP, [SQL_CLEAN_CLAIM] = PGSQL_CLEAN_CLAIM,
-		[SQL_CLEAN_DONE] = PGSQL_CLEAN_DONE, [SQL_HORIZON] = PGSQL_HORIZON,
-		[SQL_HALT] = PGSQL_HALT,		     [SQL_TABLES_COMMIT] = PGSQL_TABLES_COMMIT,
+		[SQL_CLEAN_LOOK] = PGSQL_CLEAN_LOOK, [SQL_CLEAN_DONE] = PGSQL_CLEAN_DONE,
+		[SQL_HORIZON] = PGSQL_HORIZON,       [SQL_HALT] = PGSQL_HALT,
+		[SQL_TABLES_COMMIT] = PGSQL_TABLES_COMMIT,
 	};
 	return map[kind];
 }
@@ -219,6 +225,7 @@ static void single_args(const struct sql_effect *e, struct pgargs *args)
 	case SQL_LEDGER:
 	case SQL_UNLEDGER:
 	case SQL_CLEAN_CLAIM:
+	case SQL_CLEAN_LOOK:
 	case SQL_CLEAN_DONE:
 		pg_object_args(e, args);
 		break;

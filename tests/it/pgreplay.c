@@ -210,7 +210,7 @@ int main(int argc, char **argv)
 	for (at_seed = strtoull(argv[2], NULL, 10); at_seed <= last && !pgtest_failed; at_seed++) {
 		admin_script(admin,
 			     "TRUNCATE frazil.idem, frazil.halt, frazil.txn, frazil.fragment, frazil.batch, frazil.object,"
-			     " frazil.head, frazil.horizon, frazil.tabular, frazil.namespace,"
+			     " frazil.head, frazil.horizon, frazil.place, frazil.tabular, frazil.namespace,"
 			     " frazil.warehouse");
 		catalog = false;
 		run(at_seed, false, false);

@@ -85,8 +85,8 @@ static void namespaces(void)
 {
 	struct strv_pair p[2] = {{STRV("owner"), STRV("eve \xf0\x9f\x90\x98")},
 				 {STRV("k"), STRV("")}};
-	EXPECT(DO(pg_ns_warehouse(cat, STRV("w2"), STRV("/w2"), ns_done, &got, &err)) == ST_OK);
-	EXPECT(DO(pg_ns_warehouse(cat, STRV("w2"), STRV("/x"), ns_done, &got, &err)) == ST_OK);
+	EXPECT(DO(pg_ns_warehouse(cat, STRV("w2"), STRV("/w2"), false, ns_done, &got, &err)) == ST_OK);
+	EXPECT(DO(pg_ns_warehouse(cat, STRV("w2"), STRV("/x"), false, ns_done, &got, &err)) == ST_OK);
 	EXPECT(DO(pg_ns_create(cat, path(ab, 2), NULL, 0, NULL, ns_done, &got, &err)) ==
 	       ST_NO_SUCH_NAMESPACE);
 	EXPECT(!strcmp(got.err.msg, "Namespace does not exist: a"));
@@ -101,7 +101,7 @@ static void namespaces(void)
 	/* A warehouse in use keeps its location. */
 	other.warehouse = STRV("w2");
 	EXPECT(DO(pg_ns_create(cat, other, NULL, 0, NULL, ns_done, &got, &err)) == ST_OK);
-	EXPECT(DO(pg_ns_warehouse(cat, STRV("w2"), STRV("/y"), ns_done, &got, &err)) ==
+	EXPECT(DO(pg_ns_warehouse(cat, STRV("w2"), STRV("/y"), false, ns_done, &got, &err)) ==
 	       ST_ALREADY_EXISTS);
 	EXPECT(DO(pg_ns_load(cat, path(a1, 1), ns_done, &got, &err)) == ST_OK);
 	EXPECT(!strcmp(got.names, "k=,owner=eve \xf0\x9f\x90\x98"));
@@ -251,17 +251,17 @@ static void names(struct admin *a)
 
 	struct uuid v = m.table.u;
 	v.b[0] ^= 0x55;
-	EXPECT(DO(pg_tabular_view_create(cat, p1, STRV("v1"), v, STRV("/w/v1"),
+	EXPECT(DO(pg_tabular_view_create(cat, p1, STRV("v1"), v, &STRV("/w/v1"), 1,
 					 STRV("/w/v1/1.json"), NULL, tab_done, &got, &err)) == ST_OK);
-	EXPECT(DO(pg_tabular_view_create(cat, p1, STRV("v1"), v, STRV("/w/v1"),
+	EXPECT(DO(pg_tabular_view_create(cat, p1, STRV("v1"), v, &STRV("/w/v1"), 1,
 					 STRV("/w/v1/1.json"), NULL, tab_done, &got, &err)) ==
 	       ST_ALREADY_EXISTS);
 	EXPECT(got.taken_by == PG_TABULAR_VIEW);
-	EXPECT(DO(pg_tabular_view_create(cat, p1, STRV("t1"), v, STRV("/w/v1"),
+	EXPECT(DO(pg_tabular_view_create(cat, p1, STRV("t1"), v, &STRV("/w/v1"), 1,
 					 STRV("/w/v1/1.json"), NULL, tab_done, &got, &err)) ==
 	       ST_ALREADY_EXISTS);
 	EXPECT(got.taken_by == PG_TABULAR_TABLE);
-	EXPECT(DO(pg_tabular_view_create(cat, path(zz, 1), STRV("v1"), v, STRV("/w/v1"),
+	EXPECT(DO(pg_tabular_view_create(cat, path(zz, 1), STRV("v1"), v, &STRV("/w/v1"), 1,
 					 STRV("/w/v1/1.json"), NULL, tab_done, &got, &err)) ==
 	       ST_NO_SUCH_NAMESPACE);
 	struct ran r;
@@ -272,9 +272,9 @@ static void names(struct admin *a)
 	EXPECT(r.r.created == SQL_CREATE_NAME_VIEW);
 	EXPECT(DO(pg_tabular_resolve(cat, p1, STRV("v1"), tab_done, &got, &err)) == ST_OK);
 	EXPECT(got.found && got.row.kind == PG_TABULAR_VIEW && got.row.version == 1);
-	EXPECT(DO(pg_tabular_view_replace(cat, v, 1, STRV("/w/v1/2.json"), NULL, tab_done, &got, &err)) ==
+	EXPECT(DO(pg_tabular_view_replace(cat, v, 1, &STRV("/w/v1"), 1, STRV("/w/v1/2.json"), NULL, tab_done, &got, &err)) ==
 	       ST_OK);
-	EXPECT(DO(pg_tabular_view_replace(cat, v, 1, STRV("/w/v1/3.json"), NULL, tab_done, &got, &err)) ==
+	EXPECT(DO(pg_tabular_view_replace(cat, v, 1, &STRV("/w/v1"), 1, STRV("/w/v1/3.json"), NULL, tab_done, &got, &err)) ==
 	       ST_COMMIT_FAILED);
 	EXPECT(DO(pg_tabular_resolve(cat, p1, STRV("v1"), tab_done, &got, &err)) == ST_OK);
 	EXPECT(got.row.version == 2 && !strcmp(got.metadata, "/w/v1/2.json"));

@@ -376,7 +376,9 @@ static void create_and_drop(struct pgtest *t, struct admin *a)
 				STRV("/w/t3/inner/2.parquet")};
 	admin_script(a, "INSERT INTO frazil.tabular (table_id, namespace_id, name, kind, location)"
 			" SELECT gen_random_uuid(), namespace_id, 'in', 1, '/w/t3/in/'"
-			" FROM frazil.namespace WHERE name = 'ns2'");
+			" FROM frazil.namespace WHERE name = 'ns2';"
+			" INSERT INTO frazil.place (path, table_id) SELECT '/w/t3/in/', table_id"
+			" FROM frazil.tabular WHERE name = 'in'");
 	e = (struct sql_effect){.kind = SQL_TABLE_DROP,
 				.u.drop = {m.table, m.incarnation, true, true, purge, 3}};
 	pgtest_run(t, &e, &r);

@@ -143,6 +143,12 @@ def test_unknown_codec(lab, rest):
     assert t.load() == before and rest.head(ns(lab) + "/tables/no").status == 404
 
 
+def gone(lab, t):
+    """Dropped without its files: what is registered on its location is alone there."""
+    lab.rest.want(204, "DELETE", t.target)
+    lab.forget(t)
+
+
 @pytest.mark.parametrize("ending", [".gz.metadata.json", ".metadata.json.gz"])
 def test_register_packed(daemon, lab, rest, ending):
     """case BC-044: both spellings are read; the next version has the usual one."""
@@ -153,6 +159,7 @@ def test_register_packed(daemon, lab, rest, ending):
     where = md["location"] + "/metadata/00007-" + str(uuid.uuid4()) + ending
     with gzip.open(local(where), "wt") as f:
         json.dump(doc, f)
+    gone(lab, t)
     name = "reg" + ending.replace(".", "-")
     made = rest.want(200, "POST", ns(lab) + "/register", {"name": name, "metadata-location": where}).json
     assert made["metadata-location"] == where and made["metadata"]["table-uuid"] == doc["table-uuid"]
@@ -257,6 +264,7 @@ def test_no_files_of_others(daemon, lab, rest, tmp_path):
     with open(local(where), "w") as f:
         json.dump({**md, "table-uuid": str(uuid.uuid4()),
                    "metadata-log": [{"timestamp-ms": md["last-updated-ms"], "metadata-file": n} for n in files]}, f)
+    gone(lab, t)
     rest.want(200, "POST", ns(lab) + "/register", {"name": "others-reg", "metadata-location": where})
     rest.want(200, "POST", ns(lab) + "/tables/others-reg", {"requirements": [], "updates": [put(a=1)]})
     until(lambda: not os.path.exists(local(own)))

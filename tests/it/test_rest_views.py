@@ -269,7 +269,7 @@ def test_drop_and_register(daemon, rest, ns):
     assert r.status == 200 and r.json == made
     assert replace(rest, ns, "reg", *add(sql("select 2"))).status == 200
     # Iceberg Java gzips view metadata; members that nobody knows yet survive a commit.
-    doc = {**made["metadata"], "view-uuid": str(uuid.uuid4()), "of-tomorrow": {"x": [1, 2]}}
+    doc = {**made["metadata"], "view-uuid": str(uuid.uuid4()), "location": made["metadata"]["location"] + "-packed", "of-tomorrow": {"x": [1, 2]}}
     packed = os.path.join(daemon.warehouse, "00003-%s.gz.metadata.json" % uuid.uuid4())
     with open(packed, "wb") as f:
         f.write(gzip.compress(json.dumps(doc).encode()))

@@ -5,13 +5,15 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "proto/iceberg/place.h"
+
 void (*pg_executed)(struct world *w, const struct flight *fl);
 
 static const char *const kind_names[] = {
 	"recover",      "head_read",  "head_bump",   "queue_read", "batch_look",
 	"txn_begin",    "txn_stage",  "txn_seal",    "txn_once",   "txn_request",
 	"txn_end",      "txn_read",   "ledger",      "publish",    "unledger",
-	"table_create", "tables_commit", "table_drop", "clean_claim", "clean_done",
+	"table_create", "tables_commit", "table_drop", "clean_claim", "clean_look", "clean_done",
 	"horizon",      "halt",
 };
 
@@ -317,6 +319,61 @@ static void do_halt(struct world *w, const struct sql_halt *k, struct sql_result
 	}
 }
 
+/* ------------------------------------------------------------------ places */
+
+static bool same_place(struct strv a, struct strv b)
+{
+	return strv_eq(a, b) || place_beneath(a, b) || place_beneath(b, a);
+}
+
+static struct m_tab *tab_of(struct world *w, struct table_id table)
+{
+	for (size_t i = 0; i < w->pg.n_tabs; i++)
+		if (uuid_eq(w->pg.tabs[i].table.u, table.u))
+			return &w->pg.tabs[i];
+	return NULL;
+}
+
+/* Whether nothing of another table, the one that it replaces left aside, lies in, around or at a new
+ * place; otherwise the error that undoes the statement. */
+static bool places_free(struct world *w, struct table_id table, struct table_id replaced,
+			const struct strv *places, size_t n, struct sql_result *r)
+{
+	const struct m_tab *own = tab_of(w, table);
+	for (size_t i = 0; i < n; i++) {
+		bool fresh = true;
+		for (size_t k = 0; own && k < own->n_places; k++)
+			fresh &= !strv_eq(own->places[k], places[i]);
+		for (size_t t = 0; fresh && t < w->pg.n_tabs; t++) {
+			const struct m_tab *o = &w->pg.tabs[t];
+			if (uuid_eq(o->table.u, table.u) || uuid_eq(o->table.u, replaced.u))
+				continue;
+			for (size_t k = 0; k < o->n_places; k++)
+				if (same_place(o->places[k], places[i])) {
+					err_set(&r->err, ST_PLACE_TAKEN, "location", "taken");
+					return false;
+				}
+		}
+	}
+	return true;
+}
+
+static void do_look(struct world *w, const struct sql_clean_look *l, struct sql_result *r)
+{
+	struct strv *v = world_alloc(w, (l->n_paths + 1) * sizeof *v);
+	for (size_t i = 0; i < l->n_paths; i++) {
+		bool shared = false;
+		for (size_t t = 0; t < w->pg.n_tabs; t++)
+			for (size_t k = 0; k < w->pg.tabs[t].n_places; k++)
+				shared |= !uuid_eq(w->pg.tabs[t].table.u, l->table.u) &&
+					  place_beneath(w->pg.tabs[t].places[k], l->paths[i]);
+		if (shared)
+			v[r->n_paths++] = l->paths[i];
+	}
+	r->paths = v;
+	r->verdict = SQL_APPLIED;
+}
+
 /* ------------------------------------------------------------------ the decision */
 
 static bool guard(struct world *w, const struct sql_publish *p, struct head_row *h)
@@ -457,6 +514,13 @@ static void publish(struct world *w, const struct sql_publish *p, struct sql_res
 	if (taken(w, &p->idem)) {
 		r->verdict = SQL_KEY_TAKEN;
 		return;
+	}
+	if (!places_free(w, p->row.table, p->row.table, p->places, p->n_places, r))
+		return;
+	struct m_tab *tab = tab_of(w, p->row.table);
+	if (tab && p->n_places) {
+		tab->places = p->places;
+		tab->n_places = p->n_places;
 	}
 	settle(w, p->row.batch, p->objects, p->n_objects);
 	remember(w, &p->idem);
@@ -660,7 +724,7 @@ static void create(struct world *w, const struct sql_table_create *k, struct sql
 	b.incarnation = ++p->incarnation;
 	batch_add(w, &b);
 	p->tabs = world_grow(w, p->tabs, &p->cap_tabs, p->n_tabs + 1, sizeof *p->tabs);
-	p->tabs[p->n_tabs++] = (struct m_tab){k->name, k->table};
+	p->tabs[p->n_tabs++] = (struct m_tab){k->name, k->table, k->places, k->n_places};
 	p->heads = world_grow(w, p->heads, &p->cap_heads, p->n_heads + 1, sizeof *p->heads);
 	p->heads[p->n_heads++] = (struct head_row){.table = k->table,
 						   .incarnation = b.incarnation,
@@ -679,8 +743,10 @@ static void create(struct world *w, const struct sql_table_create *k, struct sql
 
 static void do_create(struct world *w, const struct sql_table_create *k, struct sql_result *r)
 {
+	const struct m_tab *named = tab_named(w, k->name);
 	r->created = judge_create(w, k);
-	if (r->created == SQL_CREATED)
+	if (r->created == SQL_CREATED &&
+	    places_free(w, k->table, named ? named->table : k->table, k->places, k->n_places, r))
 		create(w, k, r);
 }
 
@@ -722,6 +788,10 @@ static void do_tables(struct world *w, const struct sql_tables_commit *k, struct
 			err_set(&r->err, ST_INTERNAL, "", "an object is not in the ledger");
 			return;
 		}
+		struct table_id id = p ? p->row.table : t->table;
+		if (!places_free(w, id, id, p ? p->places : t->places, p ? p->n_places : t->n_places,
+				 r))
+			return;
 	}
 	if (taken(w, &k->idem)) {
 		r->verdict = SQL_KEY_TAKEN;
@@ -896,6 +966,9 @@ void model_execute(struct world *w, struct flight *fl)
 		break;
 	case SQL_CLEAN_CLAIM:
 		do_claim(w, &e->u.claim, r);
+		break;
+	case SQL_CLEAN_LOOK:
+		do_look(w, &e->u.clean_look, r);
 		break;
 	case SQL_CLEAN_DONE:
 		do_cleaned(w, e->u.clean_done);

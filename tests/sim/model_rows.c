@@ -129,6 +129,7 @@ static struct sql_publish *copy_publish(struct world *w, const struct sql_publis
 	copy_batch(w, &p->row);
 	p->objects = copy_paths(w, p->objects, p->n_objects);
 	p->garbage = copy_paths(w, p->garbage, p->n_garbage);
+	p->places = copy_paths(w, p->places, p->n_places);
 	return p;
 }
 
@@ -139,6 +140,7 @@ static struct sql_table_create *copy_create(struct world *w, const struct sql_ta
 	copy_batch(w, &k->row);
 	k->name = world_strv(w, k->name);
 	k->objects = copy_paths(w, k->objects, k->n_objects);
+	k->places = copy_paths(w, k->places, k->n_places);
 	return k;
 }
 
@@ -216,6 +218,10 @@ void rows_copy_effect(struct world *w, struct sql_effect *e)
 	case SQL_TABLE_DROP:
 		e->u.drop.purge_paths =
 			copy_paths(w, e->u.drop.purge_paths, e->u.drop.n_purge_paths);
+		return;
+	case SQL_CLEAN_LOOK:
+		e->u.clean_look.paths =
+			copy_paths(w, e->u.clean_look.paths, e->u.clean_look.n_paths);
 		return;
 	case SQL_CLEAN_DONE: {
 		struct sql_clean_done *k = world_alloc(w, sizeof *k);

@@ -99,6 +99,8 @@ struct m_obj {
 struct m_tab {
 	struct strv name;
 	struct table_id table;
+	const struct strv *places;
+	size_t n_places;
 };
 struct m_halt {
 	struct table_id table;
