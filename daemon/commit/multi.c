@@ -56,6 +56,10 @@ struct multi {
 static void multi_fini(void *p)
 {
 	struct multi *m = p;
+	/* The core may go while they wait. */
+	for (size_t i = 0; m->v && i < m->n; i++)
+		if (m->v[i].queued)
+			list_remove(&m->v[i].entry.node);
 	arena_fini(&m->arena);
 }
 
