@@ -34,6 +34,20 @@ void arena_reset(struct arena *a)
 	a->used = 0;
 }
 
+void arena_recycle(struct arena *a, size_t keep)
+{
+	struct arena_chunk *last = a->head;
+	if (last && last->cap <= keep) {
+		a->head = last->next;
+		arena_reset(a);
+		last->next = NULL;
+		last->used = 0;
+		a->head = last;
+	} else {
+		arena_reset(a);
+	}
+}
+
 void arena_fini(struct arena *a)
 {
 	arena_reset(a);

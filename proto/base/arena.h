@@ -16,6 +16,8 @@ struct arena {
 void arena_init(struct arena *a, size_t limit);
 /* Frees everything; the arena may be used again with the same limit. */
 void arena_reset(struct arena *a);
+/* The same, but keeps its last chunk, if that has at most `keep` bytes, for the next to come. */
+void arena_recycle(struct arena *a, size_t keep);
 void arena_fini(struct arena *a);
 
 /* 16-byte aligned, uninitialised; NULL when the limit would be passed or memory is gone. */

@@ -113,7 +113,7 @@ def loads(us, others, report, sizes, seconds, metadata, folder):
                 for c in warm:
                     wrk(c.uri + c.table(name), 4)  # the Java machine's
                 warm = []
-                slow = seconds if n < 10000 else max(3, seconds)
+                slow = seconds if n < 10000 else max(4, seconds)
                 java = [wrk(others.fixture.uri + others.fixture.table(name) + query, slow, crowd_of, h).per_second
                         for h in ([], packing)]
                 weeds = wrk(others.weed.uri + others.weed.table(name) + query, slow, crowd_of).per_second if others.weed else None

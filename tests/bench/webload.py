@@ -29,13 +29,12 @@ end
 
 
 class Rate:
-    def __init__(self, text, seconds):
+    def __init__(self, text):
         self.requests = int(re.search(r"(\d+) requests in", text).group(1))
         refused = re.search(r"Non-2xx or 3xx responses: (\d+)", text)
         self.refused = int(refused.group(1)) if refused else 0
         self.per_second = float(re.search(r"Requests/sec:\s*([0-9.]+)", text).group(1))
         self.good = self.per_second * (1 - self.refused / max(1, self.requests))
-        assert seconds < 2 or self.requests > 0, text
 
 
 def wrk(url, seconds, connections=50, headers=(), script=None, may_refuse=False):
@@ -45,7 +44,7 @@ def wrk(url, seconds, connections=50, headers=(), script=None, may_refuse=False)
     if script:
         command += ["-s", script]
     got = subprocess.run([*command, url], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, check=True).stdout
-    rate = Rate(got, seconds)
+    rate = Rate(got)
     assert "Socket errors" not in got and (may_refuse or not rate.refused), got
     return rate
 

@@ -104,6 +104,35 @@ START_TEST(growing)
 }
 END_TEST
 
+START_TEST(recycling)
+{
+	/* A small last chunk stays and is handed out again; a large one, and all others, go. */
+	struct arena a;
+	arena_init(&a, (size_t)1 << 20);
+	arena_recycle(&a, 4096);
+	ck_assert_ptr_null(a.head);
+	for (int i = 0; i < 8; i++)
+		ck_assert_ptr_nonnull(arena_alloc(&a, 300));
+	struct arena_chunk *last = a.head;
+	arena_recycle(&a, 4096);
+	ck_assert_ptr_eq(a.head, last);
+	ck_assert_uint_eq(a.used, 0);
+	for (int i = 0; i < 3; i++) {
+		char *p = arena_calloc(&a, 1, 300);
+		ck_assert_ptr_nonnull(p);
+		memset(p, 1, 300);
+	}
+	ck_assert_ptr_eq(a.head, last);
+	ck_assert_ptr_nonnull(arena_alloc(&a, 100000));
+	arena_recycle(&a, 4096);
+	ck_assert_ptr_null(a.head);
+	/* The limit is that of the beginning. */
+	ck_assert_ptr_nonnull(arena_alloc(&a, ((size_t)1 << 20) - 16));
+	ck_assert_ptr_null(arena_alloc(&a, 32));
+	arena_fini(&a);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("arena");
@@ -113,6 +142,7 @@ static Suite *suite(void)
 	tcase_add_test(t, overflow);
 	tcase_add_test(t, copies);
 	tcase_add_test(t, growing);
+	tcase_add_test(t, recycling);
 	suite_add_tcase(s, t);
 	return s;
 }
