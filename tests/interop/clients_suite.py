@@ -152,7 +152,7 @@ class Client:
         lines = self.base.differences(self.engine.read(self.base.name, lineage), lineage)
         self.check(not lines, *lines)
 
-    def emptied(self, location, seconds=20):
+    def emptied(self, location, seconds=60):
         """No file is left there, but for checksums that Hadoop's file system keeps for itself."""
         end = time.monotonic() + seconds
         while True:

@@ -297,7 +297,10 @@ def main():
     try:
         # Every snapshot of an engine is looked at, and none may seem to contradict its files.
         daemon = Daemon(folder, postgres.database(), {
-            "rest.verify-snapshots": "reject", **dict(s.split("=", 1) for s in a.set)})
+            "rest.verify-snapshots": "reject",
+            # What is deleted goes at once: purged files are gone when it is looked, and whatever is deleted wrongly is missed.
+            "cleaner.interval-ms": "20", "cleaner.grace-ms": "2000",
+            "rest.idempotency-lifetime-ms": "5000", **dict(s.split("=", 1) for s in a.set)})
         try:
             suite = Suite(daemon.uri, names, folder, not a.no_audit)
             suite.full = a.full

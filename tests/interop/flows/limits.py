@@ -2,20 +2,17 @@
 
 # (client, version): {feature: (pattern of what it says, what README says)}. The suite fails when it says something else,
 # and when the step works after all.
-KEPT = ("files are left", "the files are kept: frazil does not purge yet")
 # Its new manifests leave first_row_id out of the entries, so that the rows would get other ids; the daemon of the suite refuses.
 RENUMBERED = ("row ids changed of", "of version 3 its new manifests lose the row ids (1.12 keeps them)")
 LIMITS = {
     ("pyiceberg", "0.12.0"): {
         "lineage": ("no row lineage columns", "reads no row-id columns"),
         "v3": ("Cannot write manifest for table version: 3", "writes no files of version 3"),
-        "purge": KEPT,
         "upgrade": ("Unsupported table format version: 3", "upgrades to version 2 at most"),
     },
     ("duckdb", "1.5.5"): {
         "rtas": ("CREATE OR REPLACE not supported", "says that it does not support `CREATE OR REPLACE`"),
         "properties": ("Alter table type not supported: SET_SORTED_BY", "properties work, sort orders are not supported"),
-        "purge": KEPT,
         # added-rows 0 beside manifests that get the ids of rows of before: others would get the same ids again.
         "upgrade": ("rows of manifest lie outside the snapshot's row ids",
                     "upgrades, but its next snapshot gives row ids that it does not count, which is refused"),
@@ -25,16 +22,14 @@ LIMITS = {
         "delete": ("has not yet implemented .*SupportsRowLevelDelete", "its connector deletes and updates no rows by SQL"),
         "update": ("has not yet implemented .*SupportsRowLevelUpdate", "its connector deletes and updates no rows by SQL"),
         "view": ("table should be resolved", "its connector makes no views"),
-        "purge": KEPT,
+        "purge": ("files are left", "its `DROP TABLE` does not ask for a purge: the files stay"),
     },
     ("spark-4.0", "4.0.5, iceberg 1.11.0"): {"manifests": RENUMBERED},
     ("spark-3.5", "3.5.9, iceberg 1.11.0"): {"manifests": RENUMBERED},
     ("trino", "483"): {
-        "purge": KEPT,
         "branch": ("does not support creating branches", "says that it does not support creating branches"),
     },
     ("iceberg-go", "0.7.0"): {
-        "purge": KEPT,
         "upgrade": ("read by duckdb: 24 rows, should be 23; not wanted: .*\"id\": 3,.*; missing: \\[\\]",
                     "upgrades, but its vector over a file with position deletes does not take these in: their rows come back"),
     },
