@@ -1,4 +1,5 @@
-/* Commits: one table on its own route, and the route of transactions. Both enter the queue of the core, beside the transactions of workers. */
+/* Commits: one table on its own route, and the route of transactions. Both enter the queue of the core,
+ * beside the transactions of workers. */
 #include "daemon/rest/h_create.h"
 #include "daemon/rest/h_idem.h"
 #include "daemon/rest/h_multi.h"
