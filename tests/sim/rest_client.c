@@ -255,6 +255,29 @@ static bool told(struct world *w, struct attempt *a)
 	return true;
 }
 
+/* Whoever serves a creation names a file for it, each time another one. */
+static struct strv metadata_file(struct world *w, const struct metadata *m)
+{
+	uint8_t r[16];
+	char file[METADATA_FILE_NAME_MAX];
+	world_bytes(w, r, sizeof r);
+	metadata_file_name((struct strv){NULL, 0}, uuid_v4(r), metadata_wants_gzip(m), file);
+	return world_printf(w, "%.*s/metadata/%s", STRV_ARG(metadata_location(m)), file);
+}
+
+static void name_files(struct world *w, struct event *ev)
+{
+	size_t n = ev->kind == EV_TABLES_COMMIT ? ev->u.req.u.commit_tables.n : 0;
+	struct ask_part *v = world_alloc(w, (n + 1) * sizeof *v);
+	for (size_t i = 0; i < n; i++) {
+		v[i] = ev->u.req.u.commit_tables.v[i];
+		if (v[i].creates)
+			v[i].create.location = metadata_file(w, v[i].create.metadata);
+	}
+	if (n)
+		ev->u.req.u.commit_tables.v = v;
+}
+
 /* The same request under the same key, by a client that knows nothing of the first one. */
 static void repeat_key(struct world *w, void *arg)
 {
@@ -263,6 +286,7 @@ static void repeat_key(struct world *w, void *arg)
 		return;
 	if (w->core) {
 		struct event ev = a->ev;
+		name_files(w, &ev);
 		actors_send(w, REQ_REST, NULL, a, &ev);
 	}
 	world_at(w, w->conf.client_timeout_us, repeat_key, a);
@@ -379,10 +403,6 @@ static void ask_created(struct world *w, struct attempt *a, struct ask_part *p)
 	struct intent *in = world_alloc(w, sizeof *in);
 	levels[0] = STRV("ns");
 	struct metadata *m = actors_metadata(w, location);
-	uint8_t r[16];
-	char file[METADATA_FILE_NAME_MAX];
-	world_bytes(w, r, sizeof r);
-	metadata_file_name((struct strv){NULL, 0}, uuid_v4(r), metadata_wants_gzip(m), file);
 	*p = (struct ask_part){.name = name, .creates = true};
 	p->create = (struct ask_create){
 		.warehouse = STRV("wh"),
@@ -390,7 +410,7 @@ static void ask_created(struct world *w, struct attempt *a, struct ask_part *p)
 		.n_levels = 1,
 		.name = name,
 		.metadata = m,
-		.location = world_printf(w, "%.*s/metadata/%s", STRV_ARG(location), file)};
+		.location = metadata_file(w, m)};
 	in->creates = true;
 	ASSERT(metadata_uuid(p->create.metadata, &in->created.u));
 	oracle_intend(w, in);
