@@ -331,6 +331,9 @@ static void log_error(const struct call *call, const struct err *err)
 static struct err adapt(const struct call *call, const struct err *err)
 {
 	struct err e = *err;
+	/* Clients look for messages that begin with "Requirement failed". */
+	if (e.st == ST_COMMIT_FAILED && strv_starts(strv_of(e.msg), STRV("Requirement failed")))
+		e.field[0] = '\0';
 	if (route_is_commit(call->hit.route)) {
 		if (e.st == ST_UNAVAILABLE)
 			e.st = ST_OVERLOADED;

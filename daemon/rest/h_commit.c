@@ -24,9 +24,6 @@ static void drop_doc(struct commit_work *w)
 static void fail(struct commit_work *w, const struct err *err)
 {
 	struct err e = *err;
-	/* Clients look for messages that begin with "Requirement failed". */
-	if (e.st == ST_COMMIT_FAILED && strv_starts(strv_of(e.msg), STRV("Requirement failed")))
-		e.field[0] = '\0';
 	drop_doc(w);
 	call_reply_err(w->call, &e);
 }

@@ -41,9 +41,6 @@ static void fail(struct multi_work *w, const struct err *err)
 	if (e.st == ST_ALREADY_EXISTS &&
 	    strv_starts(strv_of(e.msg), STRV("Table already exists")))
 		err_set(&e, ST_COMMIT_FAILED, "", TABLE_EXISTS);
-	/* Clients look for messages that begin with "Requirement failed". */
-	if (e.st == ST_COMMIT_FAILED && strv_starts(strv_of(e.msg), STRV("Requirement failed")))
-		e.field[0] = '\0';
 	over(w);
 	call_reply_err(w->call, &e);
 }

@@ -261,6 +261,9 @@ def test_old_snapshots_without_operation(lab, daemon):
     md["table-uuid"] = str(uuid.uuid4())
     del md["snapshots"][0]["summary"]
     md["snapshots"][1]["summary"].pop("operation")
+    # A folder of its own: two tables share none.
+    md["location"] += "-older"
+    os.makedirs(local(md["location"] + "/metadata"))
     where = md["location"] + "/metadata/00009-" + str(uuid.uuid4()) + ".metadata.json"
     with open(local(where), "w") as f:
         json.dump(md, f)
