@@ -219,8 +219,9 @@ void begin_start(struct core *c, struct request *r)
 		request_status(c, r, ST_TABLE_HALTED, "", t->halt.msg);
 		return;
 	}
-	if (t->incarnation != r->in.incarnation) {
-		err_set(&err, ST_TABLE_GONE, "table", "the table was replaced");
+	if (!table_is(c, t, r->in.incarnation, &err)) {
+		if (err.st == ST_NO_SUCH_TABLE)
+			err_set(&err, ST_TABLE_GONE, "table", "the table was replaced");
 		begin_late(c, r, &err);
 		return;
 	}

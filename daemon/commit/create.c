@@ -148,8 +148,10 @@ static void in_use(struct core *c, struct creation *k)
 	struct table *t = table_find(c, k->create.table);
 	/* An older incarnation of this id is history. One that is publishing finds out by its
 	 * guard. */
-	if (t && !t->batch && !t->taking)
-		table_drop(c, t, ST_TABLE_GONE, "the table was replaced");
+	if (t) {
+		multi_interrupt(c, t, ST_NO_SUCH_TABLE, "the table was replaced");
+		table_replaced(c, t, "the table was replaced");
+	}
 	table_note(c, k->create.table, k->path, k->metadata);
 }
 
@@ -542,8 +544,7 @@ static void dropped(struct core *c, void *ctx, const struct event *ev)
 		r->table = NULL; /* it is answered here */
 		/* One that is publishing finds out by its guard. */
 		multi_interrupt(c, t, ST_NO_SUCH_TABLE, "the table was dropped");
-		if (!t->batch && !t->taking)
-			table_drop(c, t, ST_TABLE_GONE, "the table was dropped");
+		table_replaced(c, t, "the table was dropped");
 	}
 	if (applied)
 		request_dropped(c, r, q->head.metadata_location);

@@ -255,9 +255,8 @@ static void reserve(struct core *c, struct multi *m)
 		}
 		if (t->state == TABLE_HALTED)
 			err_set(&err, ST_TABLE_HALTED, "", "%s", t->halt.msg);
-		else if (t->incarnation != p->ask->incarnation)
-			err_set(&err, ST_NO_SUCH_TABLE, "", "the table was dropped or replaced");
-		else if (t->n_queue >= c->conf.queue_max)
+		else if (table_is(c, t, p->ask->incarnation, &err) &&
+			 t->n_queue >= c->conf.queue_max)
 			err_set(&err, ST_OVERLOADED, "", "the table's queue is full");
 		if (err.st != ST_OK) {
 			multi_fail(c, p, &err);

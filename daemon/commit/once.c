@@ -211,7 +211,8 @@ void once_start(struct core *c, struct request *r)
 	/* A repeat is answered by its rows, whatever has become of the table since. */
 	if (t->state == TABLE_HALTED)
 		err_set(&r->late_err, ST_TABLE_HALTED, "", "%s", t->halt.msg);
-	else if (t->incarnation != r->in.incarnation)
+	else if (!table_is(c, t, r->in.incarnation, &r->late_err) &&
+		 r->late_err.st == ST_NO_SUCH_TABLE)
 		err_set(&r->late_err, ST_TABLE_GONE, "table", "the table was replaced");
 	if (r->late_err.st != ST_OK) {
 		finish_reread(c, r);

@@ -15,8 +15,9 @@ void rest_enqueue(struct core *c, struct request *r)
 		request_status(c, r, ST_TABLE_HALTED, "", t->halt.msg);
 		return;
 	}
-	if (t->incarnation != r->in.incarnation) {
-		request_status(c, r, ST_NO_SUCH_TABLE, "", "the table was dropped or replaced");
+	struct err err = {0};
+	if (!table_is(c, t, r->in.incarnation, &err)) {
+		request_fail(c, r, &err);
 		return;
 	}
 	if (t->n_queue >= c->conf.queue_max) {

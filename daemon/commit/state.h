@@ -229,6 +229,7 @@ struct table {
 	bool pumping;
 	struct timer timer; /* load retries and the window */
 	bool taking;	    /* a take-over is under way */
+	bool replaced; /* history: forgotten as soon as no batch or take-over is under way */
 	int64_t epoch_read, read_incarnation; /* of the last plain read */
 	int64_t epoch_expected; /* 0, or: anything else means that somebody took the table */
 	bool bump_open;		/* a bump of epoch_read was sent, its outcome is not known */
@@ -381,6 +382,11 @@ struct table *table_find(struct core *c, struct table_id id);
 struct table *table_open(struct core *c, struct table_id id);
 /* Forgets the table and everything of it in memory; its requests are answered with st. */
 void table_drop(struct core *c, struct table *t, enum status st, const char *why);
+/* The same for one whose incarnation has ended, as soon as no batch or take-over needs it. */
+void table_replaced(struct core *c, struct table *t, const char *why);
+/* Whether t is the incarnation that a name resolved to. If not, err: NO_SUCH_TABLE when that is over,
+ * OVERLOADED when t is over itself and still has to be forgotten. */
+MUST_CHECK bool table_is(struct core *c, struct table *t, int64_t incarnation, struct err *err);
 /* --- halt.c --- */
 /* EV_HALT, EV_RESUME. */
 void halt_request(struct core *c, struct request *r);

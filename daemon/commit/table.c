@@ -141,6 +141,36 @@ void table_drop(struct core *c, struct table *t, enum status st, const char *why
 		list_push_back(&c->ghost_tables, &t->node);
 }
 
+void table_replaced(struct core *c, struct table *t, const char *why)
+{
+	t->replaced = true;
+	if (!t->batch && !t->taking)
+		table_drop(c, t, ST_TABLE_GONE, why);
+}
+
+/* From a timer of its own: whoever ends a batch may not be done with the table. */
+static void forget_replaced(struct core *c, struct timer *timer)
+{
+	struct table *t = CONTAINER_OF(timer, struct table, timer);
+	if (!t->batch && !t->taking)
+		table_drop(c, t, ST_TABLE_GONE, "the table was dropped or replaced");
+}
+
+bool table_is(struct core *c, struct table *t, int64_t incarnation, struct err *err)
+{
+	if (incarnation == t->incarnation)
+		return true;
+	if (incarnation < t->incarnation) {
+		err_set(err, ST_NO_SUCH_TABLE, "", "the table was dropped or replaced");
+		return false;
+	}
+	/* Incarnations only grow: ours is history, and what is asked for is not known here yet. */
+	t->replaced = true;
+	table_pump(c, t);
+	err_set(err, ST_OVERLOADED, "", "the table was replaced and is being loaded anew");
+	return false;
+}
+
 /* Effects that name a table keep its memory: it may be dropped while they are under way. */
 static void let(struct table *t)
 {
@@ -371,7 +401,11 @@ static void read_meta(struct core *c, struct table *t)
 
 static void loaded_head(struct core *c, struct table *t, enum status st)
 {
-	if (st == ST_OK) {
+	if (t->replaced) {
+		/* While it was being taken; what was read may be of before. */
+		t->replaced = false;
+		load(c, t);
+	} else if (st == ST_OK) {
 		read_meta(c, t);
 	} else if (st == ST_TABLE_GONE) {
 		table_drop(c, t, ST_TABLE_GONE, "the table does not exist");
@@ -569,6 +603,10 @@ void table_pump(struct core *c, struct table *t)
 		return;
 	if (t->pumping)
 		return;
+	if (t->replaced && !t->batch && !t->taking) {
+		core_timer(c, &t->timer, c->now_us, forget_replaced);
+		return;
+	}
 	t->pumping = true;
 	table_hold(t);
 	halt_due(c, t);

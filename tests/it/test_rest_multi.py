@@ -145,6 +145,30 @@ def test_the_same_request_again(lab):
     assert fresh["snapshot-id"] not in ids(load(lab, "b2"))
 
 
+def test_replaced_while_reserved(lab, conninfo):
+    """A table that a transaction holds is registered over, and the transaction then fails for another reason: what it held was
+    history, and the table of today takes commits."""
+    made = []
+    for name in ("w1", "w2"):
+        lab.table(name, audited=False).update([set_properties(loaded="yes")])
+        made.append((load(lab, name)["table-uuid"], name))
+    (_, low), (high_uuid, high) = sorted(made)
+    at_low, at_high = ("/v1/namespaces/multi/tables/" + n for n in (low, high))
+    location = lab.rest.want(200, "GET", at_low).json["metadata-location"]
+    with concurrent.futures.ThreadPoolExecutor(2) as pool, psycopg.connect(conninfo) as db:
+        db.execute("SELECT 1 FROM frazil.head WHERE table_id = %s FOR UPDATE", (high_uuid,))
+        alone = pool.submit(lab.rest.post, at_high, {"requirements": [], "updates": [set_properties(a="1")]})
+        time.sleep(0.3)
+        both = pool.submit(commit, lab, change(low, [set_properties(a="1")]), change(high, [set_properties(b="1")], [at("main", 77)]))
+        time.sleep(0.3)
+        lab.rest.want(200, "POST", "/v1/namespaces/multi/register", {"name": low, "metadata-location": location, "overwrite": True})
+        db.rollback()
+        assert alone.result().status == 200
+        error(both.result(), 404, "NoSuchTableException", low)
+    lab.rest.want(200, "POST", at_low, {"requirements": [], "updates": [set_properties(a="2")]})
+    assert load(lab, low)["properties"]["a"] == "2"
+
+
 def test_any_order_no_deadlock(lab, daemon):
     """Eight clients, transactions over tables in every order, workers beside them: each is whole or not there, and none waits
     for ever."""
