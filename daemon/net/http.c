@@ -312,6 +312,15 @@ static bool has_controls(struct strv v)
 	return false;
 }
 
+/* The library leaves the white space behind a value in it (RFC 9110 §5.5 does not). Lengths and codings
+ * of a transfer are judged with it, as the library reads them. */
+static struct strv bare(struct strv v)
+{
+	while (v.n > 0 && (v.p[v.n - 1] == ' ' || v.p[v.n - 1] == '\t'))
+		v.n--;
+	return v;
+}
+
 /* The library cuts a value at a NUL: then something else than the end of its line, which is two
  * zeros by now, stands between it and the next name. */
 static bool hides_text(struct head *head, const char *key)
@@ -346,10 +355,10 @@ static enum MHD_Result on_header(void *cls, enum MHD_ValueKind kind, const char 
 	} else if (strv_ieq(name, STRV("Host"))) {
 		head->hosts++;
 	} else if (strv_ieq(name, STRV("Expect"))) {
-		if (v.n > 0 && !strv_ieq(v, STRV("100-continue")))
+		if (bare(v).n > 0 && !strv_ieq(bare(v), STRV("100-continue")))
 			head->bad_expect = true;
 	} else if (strv_ieq(name, STRV("Content-Encoding"))) {
-		if (v.n > 0 && !strv_ieq(v, STRV("identity")))
+		if (bare(v).n > 0 && !strv_ieq(bare(v), STRV("identity")))
 			head->packed = true;
 	}
 	return MHD_YES;
@@ -805,7 +814,7 @@ struct strv http_header(const struct http_req *r, const char *name)
 	if (MHD_lookup_connection_value_n(r->conn, MHD_HEADER_KIND, name, strlen(name), &value,
 					  &n) != MHD_YES)
 		return (struct strv){NULL, 0};
-	return value ? (struct strv){value, n} : STRV("");
+	return value ? bare((struct strv){value, n}) : STRV("");
 }
 
 struct joined {

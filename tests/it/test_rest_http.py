@@ -229,6 +229,17 @@ def test_expectations(daemon):
             assert got[0] == (400 if expect == b"" else 417), (expect, got)
 
 
+def test_white_space_behind_a_value(daemon):
+    """RFC 9110, 5.5: it is no part of the value; only what frames a body is taken without."""
+    key = b"017f22e2-79b0-7cc3-98c4-dc0c0c07398f"
+    for header in (b"Expect: 100-continue \t", b"Content-Encoding: identity ", b"Content-Encoding:  ", b"Idempotency-Key: " + key + b" \t "):
+        named = json.dumps({"namespace": ["space%d" % len(header)]}).encode()
+        got = ask(daemon, post(headers=JSON + header + b"\r\n", body=named))
+        assert got[0] == 200, (header, got)
+    for header, body in ((b"Content-Length: 2 ", b"{}"), (b"Transfer-Encoding: chunked ", b"2\r\n{}\r\n0\r\n\r\n")):
+        assert ask(daemon, b"POST /v1/namespaces HTTP/1.1\r\n" + H + JSON + header + b"\r\n\r\n" + body)[0] == 400
+
+
 def test_media_types(daemon):
     """JSON is taken, with any parameters and in any case; another type that is told is 415, before it is read."""
     body = json.dumps({"namespace": ["http", "media"]}).encode()
