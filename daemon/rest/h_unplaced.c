@@ -8,13 +8,17 @@
 
 /* Tables that could not be read are tried again after this time: the cleaner waits for them. */
 #define AGAIN_US INT64_C(60000000)
+/* Commits that may come between the look at a table and its note, in a row. */
+#define TRIES_MAX 8
 
 struct unplaced {
 	struct app *app;
 	struct loop_timer timer;
 	struct mcache_wait wait;
 	struct arena arena; /* of the table at hand */
+	struct table_id before; /* the one that was done last */
 	struct table_id table;
+	int tries; /* of it */
 	int64_t version;
 	struct strv location;
 	size_t failed; /* of this pass */
@@ -47,9 +51,17 @@ static bool is_over(struct unplaced *u)
 
 static void wait_a_while(struct unplaced *u)
 {
-	u->table = (struct table_id){0};
+	u->before = (struct table_id){0};
+	u->tries = 0;
 	u->failed = 0;
 	loop_timer_set(&u->app->loop, &u->timer, loop_mono_us(&u->app->loop) + AGAIN_US);
+}
+
+static void next_table(struct unplaced *u)
+{
+	u->before = u->table;
+	u->tries = 0;
+	next(u);
 }
 
 static void unread(struct unplaced *u, const struct err *err)
@@ -65,9 +77,17 @@ static void noted(void *ctx, const struct pg_place_result *res)
 	struct unplaced *u = ctx;
 	if (is_over(u))
 		return;
-	if (res->err.st != ST_OK)
+	if (res->err.st != ST_OK) {
 		unread(u, &res->err);
-	next(u);
+	} else if (!res->found) {
+		/* It was committed to, or dropped, since it was looked at. */
+		if (++u->tries < TRIES_MAX) {
+			next(u);
+			return;
+		}
+		u->failed++;
+	}
+	next_table(u);
 }
 
 static void metadata_read(struct mcache_wait *wait, struct mcache_entry *own_entry,
@@ -92,7 +112,7 @@ static void metadata_read(struct mcache_wait *wait, struct mcache_entry *own_ent
 	if (u->busy)
 		return;
 	unread(u, &e);
-	next(u);
+	next_table(u);
 }
 
 static void found(void *ctx, const struct pg_place_result *res)
@@ -109,12 +129,15 @@ static void found(void *ctx, const struct pg_place_result *res)
 			wait_a_while(u);
 		return;
 	}
+	if (!uuid_eq(u->table.u, res->table.u))
+		u->tries = 0;
 	u->table = res->table;
 	u->version = res->version;
 	arena_fini(&u->arena);
 	arena_init(&u->arena, 65536);
 	if (!arena_strv(&u->arena, res->metadata_location, &u->location)) {
-		next(u);
+		u->failed++;
+		next_table(u);
 		return;
 	}
 	u->busy = true;
@@ -127,7 +150,7 @@ static void next(struct unplaced *u)
 {
 	struct err err = {0};
 	u->busy = true;
-	if (pg_place_next(bind_cat(u->app), u->table, found, u, &err) == ST_OK)
+	if (pg_place_next(bind_cat(u->app), u->before, found, u, &err) == ST_OK)
 		return;
 	u->busy = false;
 	wait_a_while(u);

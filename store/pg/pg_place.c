@@ -12,6 +12,8 @@ static void place_done(struct pgcat_call *call, const struct pgres *res, struct 
 		ret.version = pgrow_i64(&r, 1);
 		ret.metadata_location = pgrow_text(&r, 2);
 	}
+	if (ret.err.st == ST_OK && call->write)
+		ret.found = pgrow_bool(&r, 0);
 	if (r.bad)
 		err_set(&ret.err, ST_INTERNAL, "", "PostgreSQL's answer does not decode");
 	((pg_place_done)call->done)(call->ctx, &ret);

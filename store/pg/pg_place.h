@@ -8,7 +8,7 @@
 /* Valid until done returns. Statuses: UNAVAILABLE, COMMIT_UNKNOWN (a note without answer). */
 struct pg_place_result {
 	struct err err;
-	bool found; /* next: there is one */
+	bool found; /* next: there is one; note: the table was there in that version */
 	struct table_id table;
 	int64_t version;
 	struct strv metadata_location;

@@ -329,3 +329,27 @@ def test_upgrade(make_daemon, postgres):
     # A commit tells them too.
     os.rename(d.warehouse + "/aside", lost["metadata-location"][len("file://"):])
     made(d.rest, space, base + "/free")
+
+
+def test_upgrade_of_a_busy_table(make_daemon, postgres):
+    """Between the look at an old table's metadata and the note of its folders somebody commits: it is looked at again. The
+    cleaner waits until all are known."""
+    conninfo = postgres.database()
+    d = make_daemon(conninfo)
+    d.rest.want(200, "POST", "/v1/namespaces", {"namespace": ["p"]})
+    made(d.rest, "/v1/namespaces/p", "file://%s/busy" % d.warehouse)
+    d.stop()
+    with psycopg.connect(conninfo) as other, psycopg.connect(conninfo, autocommit=True) as db:
+        db.execute("UPDATE frazil.tabular SET placed = false")
+        other.execute("SELECT 1 FROM frazil.head FOR UPDATE")
+        d.start()
+        end = time.monotonic() + 20
+        while not db.execute("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+                             " AND query LIKE '%note_places%'").fetchone()[0]:
+            assert time.monotonic() < end, d.log()[-3000:]
+            time.sleep(0.05)
+        other.execute("UPDATE frazil.head SET version = version + 1")
+        other.commit()
+        while db.execute("SELECT count(*) FROM frazil.tabular WHERE NOT placed").fetchone()[0]:
+            assert time.monotonic() < end, d.log()[-3000:]
+            time.sleep(0.05)
