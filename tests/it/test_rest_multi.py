@@ -169,6 +169,32 @@ def test_replaced_while_reserved(lab, conninfo):
     assert load(lab, low)["properties"]["a"] == "2"
 
 
+def test_created_where_one_was_dropped(lab, conninfo):
+    """The uuid of a creation is that of a table which is dropped while the statement waits: where the new one lies is known all
+    the same, nobody else gets the place, and the cleaner has nothing to wait for."""
+    lab.table("stays", audited=False)
+    old = lab.rest.want(200, "POST", "/v1/namespaces/multi/tables", {"name": "old", "schema": {"type": "struct", "fields": []}}).json
+    new = {**staged(lab, "new"), "table-uuid": old["metadata"]["table-uuid"]}
+    with concurrent.futures.ThreadPoolExecutor(1) as pool, psycopg.connect(conninfo) as db, \
+            psycopg.connect(conninfo, autocommit=True) as look:
+        db.execute("SELECT 1 FROM frazil.namespace FOR UPDATE")
+        both = pool.submit(commit, lab, change("stays", [set_properties(a="1")]),
+                           change("new", creation(new), [{"type": "assert-create"}]))
+        end = time.monotonic() + 10
+        while not look.execute("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+                               " AND query LIKE '%commit_tables%'").fetchone()[0]:
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        # What the drop of another daemon's client does; here it might wait behind the statement.
+        assert look.execute("SELECT done FROM frazil.head h, frazil.drop_head(h.table_id, h.incarnation, '{}', false)"
+                            " WHERE h.table_id = %s", (new["table-uuid"],)).fetchone()[0]
+        db.rollback()
+        assert both.result().status == 204
+        assert look.execute("SELECT count(*) FROM frazil.tabular WHERE NOT placed").fetchone()[0] == 0
+    error(lab.rest.post("/v1/namespaces/multi/tables", {"name": "thief", "schema": {"type": "struct", "fields": []},
+                        "location": load(lab, "new")["location"]}), 403, "ForbiddenException")
+
+
 def test_any_order_no_deadlock(lab, daemon):
     """Eight clients, transactions over tables in every order, workers beside them: each is whole or not there, and none waits
     for ever."""
