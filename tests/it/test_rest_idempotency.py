@@ -484,3 +484,26 @@ def test_the_cleaner_spares_what_an_answer_is_made_from(make_daemon, postgres):
     while os.path.exists(location):
         assert time.monotonic() < end
         time.sleep(0.05)
+
+
+@pytest.mark.parametrize("table, since", [("'00000000-0000-4000-8000-000000000001'", "i"), ("gen_random_uuid()", "i"),
+                                          ("gen_random_uuid()", "frazil.now_ms() + 1000000000")])
+def test_what_is_spared_or_not_due_holds_up_no_others(make_daemon, postgres, table, since):
+    """Paths of one dropped table or of many that must not be taken, more than the cleaner looks at in a round, all there before the
+    garbage of a purge."""
+    conninfo = postgres.database()
+    d = make_daemon(conninfo, settings={"cleaner.interval-ms": 50, "cleaner.grace-ms": 0, "cleaner.tombstone-ms": 0})
+    rest = Keyed(d.uri)
+    rest.want(200, "POST", "/v1/namespaces", {"namespace": ["a"]})
+    made = rest.want(200, "POST", "/v1/namespaces/a/tables", {"name": "t", "schema": SCHEMA}).json
+    sql(conninfo, """WITH o AS (INSERT INTO frazil.object (path, table_id, epoch, state, since_ms)
+        SELECT 'file:///spared/' || i, %s, 1, 2, %s FROM generate_series(1, 1000) i RETURNING path)
+        INSERT INTO frazil.idem SELECT gen_random_uuid(), '', 200, path, NULL, frazil.now_ms() FROM o""" % (table, since))
+    if since != "i":
+        sql(conninfo, "DELETE FROM frazil.idem")
+    rest.want(204, "DELETE", "/v1/namespaces/a/tables/t?purgeRequested=true")
+    end = time.monotonic() + 10
+    while os.path.exists(made["metadata-location"][len("file://"):]):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    assert sql(conninfo, "SELECT count(*) FROM frazil.object WHERE path LIKE 'file:///spared/%' AND state = 2") == "1000"
