@@ -18,10 +18,12 @@ env=$(scripts/venv.sh tests/requirements-it.txt)
 cache=$(cache_root)
 debian=$cache/debian-bookworm.tar
 mkdir -p "$cache"
-if [ -z "$(find "$debian" -mtime -7 2>/dev/null)" ]; then
+if [ ! -f "$debian" ] || [ -z "$(find "$debian" -mtime -7 2>/dev/null)" ]; then
 	say "set-up: a minimal Debian"
 	# shellcheck disable=SC2046
-	$as_root mmdebstrap --quiet --variant=minbase bookworm "$debian.new" \
+	# Named, for it is guessed from how the name ends. A folder of that name is a wrong guess of before.
+	$as_root rm -rf --one-file-system "$debian" "$debian.new"
+	$as_root mmdebstrap --quiet --format=tar --variant=minbase bookworm "$debian.new" \
 		$(ls /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources 2>/dev/null || true)
 	$as_root mv "$debian.new" "$debian"
 fi
