@@ -1,6 +1,7 @@
 """Every metadata file of a run in the eyes of the Java library, those of daemons with wrong clocks among them."""
 
 import glob
+import gzip
 import json
 import os
 import subprocess
@@ -20,11 +21,23 @@ def refusals(paths):
     return int(lines[-1]), lines[:-1]
 
 
+def is_view(path):
+    """Views have metadata files of the same names."""
+    try:
+        with open(path, "rb") as f:
+            text = f.read()
+    except FileNotFoundError:  # the cleaner goes round meanwhile
+        return True
+    return "view-uuid" in json.loads(gzip.decompress(text) if text[:2] == b"\x1f\x8b" else text)
+
+
 def load(folder):
-    """All metadata files below a warehouse."""
-    paths = sorted(glob.glob(os.path.join(folder, "**/*.metadata.json"), recursive=True))
+    """All metadata files of tables below a warehouse."""
+    paths = [p for p in sorted(glob.glob(os.path.join(folder, "**/*.metadata.json"), recursive=True)) if not is_view(p)]
     taken, lines = refusals(paths)
-    check(taken == len(paths), "metadata files that the Java library refuses:", lines[:5])
+    gone = [p for p in paths if not os.path.exists(p)]
+    lines = [line for line in lines if not line.startswith(tuple(p + ": " for p in gone))]
+    check(not lines and taken >= len(paths) - len(gone), "metadata files that the Java library refuses:", lines[:5])
     return len(paths)
 
 
