@@ -3,9 +3,11 @@
 import gzip
 import json
 import os
+import threading
 import time
 import uuid
 
+import psycopg
 import pytest
 from pyiceberg.table import StaticTable
 
@@ -306,3 +308,44 @@ def test_statistics_stay(lab):
     peer.call("abort", me)
     until(lambda: not os.path.exists(local(paths[2])))
     assert os.path.exists(local(paths[0])) and os.path.exists(local(paths[1]))
+
+
+def test_several_tables_and_files_that_leave_the_log(lab, daemon):
+    """case BC-136: metadata that falls out of the log goes after the decision over several tables, never before: not when
+    one of them is refused, and not when PostgreSQL's sessions end in the middle of it."""
+    made = [lab.table("mt%d" % i, **KEEP_ONE) for i in range(2)]
+
+    def commit(value, requirements=()):
+        return daemon.rest.post("/v1/transactions/commit", {"table-changes": [
+            {"identifier": {"namespace": [lab.space], "name": t.target.rsplit("/", 1)[1]}, "updates": [put(k=value)],
+             "requirements": list(requirements) if t is made[1] else []} for t in made]})
+
+    def all_there():
+        for t in made:
+            doc = t.load()
+            for where in [doc["metadata-location"]] + [e["metadata-file"] for e in doc["metadata"]["metadata-log"]]:
+                assert os.path.exists(local(where)), where
+
+    for i in range(3):
+        assert commit(i).status == 204
+    for i in range(3):
+        got = commit("no", [{"type": "assert-default-spec-id", "default-spec-id": 9}])
+        assert got.status == 409, got
+    rounds(lab)
+    all_there()
+    conninfo = daemon.settings["pg.conninfo"]
+    for i in range(6):
+        with psycopg.connect(conninfo, autocommit=True) as sql:
+            thread = threading.Thread(target=commit, args=("cut%d" % i,))
+            thread.start()
+            time.sleep(0.002 * i)
+            sql.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
+                        " AND pid <> pg_backend_pid()")
+            thread.join(60)
+            assert not thread.is_alive()
+        until(lambda: daemon.rest.get("/v1/config").status == 200 and daemon.admin.get("/readyz").status == 200, 30)
+        all_there()
+    until(lambda: commit("last").status == 204, 30)
+    rounds(lab)
+    all_there()
+    assert [t.metadata()["properties"]["k"] for t in made] == ["last"] * 2
