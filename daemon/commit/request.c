@@ -243,7 +243,8 @@ static void row_answer(struct core *c, struct request *r, const struct sql_resul
 	if (!gate_table(c, r, q->item.row.table))
 		return;
 	struct table *t = r->table;
-	if (t->state == TABLE_HALTED) {
+	/* A halted table serves what it holds; its loading may have ended while the row was read. */
+	if (t->state == TABLE_HALTED && !txn_find(c, q->item.row.txn)) {
 		if (r->kind == EV_STATUS)
 			finish_row(c, r, &q->item.row);
 		else

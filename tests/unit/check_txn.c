@@ -499,6 +499,62 @@ START_TEST(confirmed_after_the_halt)
 }
 END_TEST
 
+/* A restarted daemon loads an operator's halted table while a Stage's row is being read: the transaction is
+ * restored by then and goes on, as it does on a table that was halted before. A transaction that the loading
+ * did not find is TABLE_HALTED. */
+START_TEST(halted_while_the_row_was_read)
+{
+	for (int restored = 0; restored < 2; restored++) {
+		struct bench b;
+		struct buf begin;
+		struct metadata *m = NULL;
+		struct err err = {0};
+		setup(&b);
+		struct digest token = b.s.replies[0].token;
+		b.stage.lease_token = (struct bytes){token.b, sizeof token.b};
+		script_fini(&b.s);
+		script_init(&b.s);
+		buf_init(&begin, 65536);
+		msg_encode(&rpc_record_begin, &b.begin, &begin);
+		UNIT_OK(metadata_parse((struct bytes){(const uint8_t *)DOCUMENT,
+						      sizeof DOCUMENT - 1},
+				       ST_CORRUPT, &m, &err),
+			&err);
+		struct sql_result row = item(&b, ST_OK, TXN_DB_OPEN);
+		row.item.row.begin = (struct bytes){begin.p, begin.n};
+		struct event ev = {.kind = EV_STAGE};
+		ev.u.req.u.stage = &b.stage;
+		req_id staging = script_request(&b.s, ev);
+		struct effect read = script_sql(&b.s, SQL_TXN_READ);
+		/* Somebody else's Begin loads the table meanwhile. */
+		struct rpc_begin other = b.begin;
+		static const uint8_t random[10] = {6};
+		other.txn_id = uuid_v7(SCRIPT_PG_MS, random);
+		ev = (struct event){.kind = EV_BEGIN};
+		ev.u.req.table = b.table;
+		ev.u.req.incarnation = 1;
+		ev.u.req.u.begin = &other;
+		req_id begun = script_request(&b.s, ev);
+		script_load_with(&b.s, b.table, m,
+				 (struct sql_result){.items = &row.item,
+						     .n_items = restored ? 1 : 0,
+						     .halted = STRV("surgery"),
+						     .halted_pg_ms = SCRIPT_PG_MS});
+		ck_assert_int_eq(script_reply(&b.s, begun), ST_TABLE_HALTED);
+		script_answer(&b.s, &read, row);
+		if (restored) {
+			ck_assert_int_eq(script_reply(&b.s, staging), -1);
+			struct effect e = script_sql(&b.s, SQL_TXN_STAGE);
+			script_answer(&b.s, &e, row);
+		}
+		ck_assert_int_eq(script_reply(&b.s, staging),
+				 restored ? (int)ST_OK : (int)ST_TABLE_HALTED);
+		script_fini(&b.s);
+		buf_fini(&begin);
+	}
+}
+END_TEST
+
 /* Fragments of all open transactions together are bounded; what is there can still be ended. */
 START_TEST(memory_of_all)
 {
@@ -559,6 +615,7 @@ static Suite *suite(void)
 	tcase_add_test(t, row_that_vanished);
 	tcase_add_loop_test(t, refused_for_ever, 0, 2);
 	tcase_add_test(t, confirmed_after_the_halt);
+	tcase_add_test(t, halted_while_the_row_was_read);
 	tcase_add_test(t, memory_of_all);
 	suite_add_tcase(s, t);
 	return s;

@@ -186,8 +186,9 @@ static void script_fini(struct script *s)
 	core_free(s->core);
 }
 
-/* Answers the take-over of a table whose metadata is `m` (consumed) and that has no transactions. */
-static void script_load(struct script *s, struct table_id id, struct metadata *own_m)
+/* Answers the take-over of a table whose metadata is `m` (consumed); `queue` is what its rows say. */
+static void script_load_with(struct script *s, struct table_id id, struct metadata *own_m,
+			     struct sql_result queue)
 {
 	struct effect e = script_sql(s, SQL_HEAD_READ);
 	struct head_row head = {.table = id,
@@ -208,7 +209,13 @@ static void script_load(struct script *s, struct table_id id, struct metadata *o
 	ev.u.done.read = &read;
 	script_step(s, &ev);
 	e = script_sql(s, SQL_QUEUE_READ);
-	script_answer(s, &e, (struct sql_result){0});
+	script_answer(s, &e, queue);
+}
+
+/* The same of a table that has no transactions. */
+static inline void script_load(struct script *s, struct table_id id, struct metadata *own_m)
+{
+	script_load_with(s, id, own_m, (struct sql_result){0});
 }
 
 #endif
