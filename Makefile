@@ -26,7 +26,7 @@ LIBS_proto = -lroaring -ljansson -lz -lcrypto -lzstd -lsnappy
 LIBS = -lmicrohttpd -luv -lpq -lcurl $(LIBS_proto) -lpthread -lm
 INCLUDE += -I/usr/include/postgresql
 
-SRC := $(sort $(wildcard proto/*/*.c conf/*.c store/*.c store/*/*.c daemon/*.c daemon/*/*.c))
+SRC := $(sort $(wildcard proto/*/*.c conf/*.c store/*.c store/*/*.c daemon/*.c daemon/*/*.c daemon/*/*/*.c))
 MAIN := daemon/main.c
 OBJ := $(patsubst %.c,$(B)/%.o,$(filter-out $(MAIN),$(SRC)))
 UNITS := $(patsubst tests/unit/check_%.c,$(B)/unit/check_%,$(sort $(wildcard tests/unit/check_*.c)))

@@ -4,7 +4,7 @@
 #include "daemon/bind/bind_admin.h"
 #include "daemon/bind/bind_store.h"
 #include "daemon/bind/crash.h"
-#include "daemon/commit/adopt.h"
+#include "daemon/commit/intake/adopt.h"
 #include "daemon/commit/decode.h"
 #include "daemon/commit/encode.h"
 #include "daemon/commit/objects.h"

@@ -1,6 +1,6 @@
 #include "daemon/commit/decode.h"
 
-#include "daemon/commit/adopt.h"
+#include "daemon/commit/intake/adopt.h"
 #include "daemon/commit/objects.h"
 #include "proto/base/gzip.h"
 #include "proto/dv/dv_blob.h"

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "daemon/commit/adopt.h"
+#include "daemon/commit/intake/adopt.h"
 #include "daemon/commit/lineage.h"
 #include "daemon/commit/merge.h"
 #include "daemon/commit/posdel.h"

@@ -4,7 +4,7 @@
 #include "daemon/commit/state.h"
 #include "daemon/commit/mutant.h"
 
-#include "daemon/commit/adopt.h"
+#include "daemon/commit/intake/adopt.h"
 
 #include "proto/dv/bitmap64.h"
 #include "proto/iceberg/metadata.h"

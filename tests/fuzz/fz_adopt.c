@@ -2,7 +2,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/commit/adopt.h"
+#include "daemon/commit/intake/adopt.h"
 #include "proto/iceberg/metadata.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

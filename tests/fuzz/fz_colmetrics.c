@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/commit/colmetrics.h"
+#include "daemon/commit/intake/colmetrics.h"
 #include "proto/iceberg/value.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

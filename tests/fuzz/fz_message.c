@@ -2,8 +2,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/commit/check.h"
-#include "daemon/commit/message.h"
+#include "daemon/commit/intake/check.h"
+#include "daemon/commit/intake/message.h"
 #include "proto/iceberg/metadata.h"
 #include "proto/rpc/msg.h"
 

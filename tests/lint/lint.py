@@ -21,6 +21,10 @@ LAYERS = {
     "store": ("store", "conf", "proto"),
     "daemon": ("daemon", "store", "conf", "proto"),
     "daemon/commit": ("daemon/commit", "proto"),
+    # Of the core, what workers staged needs no more than the transactions and what a plan is told.
+    "daemon/commit/intake": ("daemon/commit/intake", "daemon/commit/state", "daemon/commit/plan",
+                             "daemon/commit/algebra", "daemon/commit/posdel", "daemon/commit/mutant",
+                             "proto"),
     "clients": ("clients", "proto/base", "proto/rpc/frame"),
 }
 

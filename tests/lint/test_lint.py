@@ -81,6 +81,25 @@ class Planted(unittest.TestCase):
         self.caught("layer", {"daemon/bind/lid.h": header("daemon/bind/lid.h"),
                               "daemon/commit/cap.c": '#include "daemon/bind/lid.h"\n'})
 
+    # What holds of the core holds of its folder.
+    def test_intake_is_core(self):
+        lid = {"daemon/bind/lid.h": header("daemon/bind/lid.h")}
+        cap = "daemon/commit/intake/cap.c"
+        for target in ("conf/pen.h", "daemon/bind/lid.h"):
+            with self.subTest(target=target):
+                self.caught("layer", {**lid, cap: '#include "%s"\n' % target})
+        for library in ("uv.h", "pthread.h", "time.h"):
+            with self.subTest(library=library):
+                self.caught("library", {cap: "#include <%s>\n" % library})
+        self.caught("pure", {cap: "static void cap(void)\n{\n\tgetenv(0);\n}\n"})
+        self.caught("state", {cap: "static int count;\n"})
+
+    def test_intake_takes_core(self):
+        lid = "daemon/commit/%s.h"
+        inner = "daemon/commit/intake/cap.c"
+        self.caught("layer", {lid % "batch": header(lid % "batch"), inner: '#include "%s"\n' % (lid % "batch")})
+        self.clean({lid % "state": header(lid % "state"), inner: '#include "%s"\n' % (lid % "state")})
+
     def test_client_takes_iceberg(self):
         self.caught("layer", {"proto/iceberg/lid.h": header("proto/iceberg/lid.h"),
                               "clients/c/cap.c": '#include "proto/iceberg/lid.h"\n'})

@@ -1,5 +1,5 @@
 /* Manifests that no list names yet: what is read of them, and which may be listed as they are. */
-#include "daemon/commit/adopt.h"
+#include "daemon/commit/intake/adopt.h"
 
 #include "tests/unit/core_table.h"
 #include "tests/unit/golden.h"

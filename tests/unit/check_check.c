@@ -1,5 +1,5 @@
 /* What must hold of a staged data file, one breach at a time. */
-#include "daemon/commit/check.h"
+#include "daemon/commit/intake/check.h"
 
 #include "tests/unit/core_table.h"
 

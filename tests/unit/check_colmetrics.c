@@ -1,6 +1,6 @@
 /* Metrics of a staged file, by type of column; the expected verdicts are those of the spec's "Data
  * File Fields" and Appendix D. */
-#include "daemon/commit/colmetrics.h"
+#include "daemon/commit/intake/colmetrics.h"
 
 #include "tests/unit/golden_values.h"
 

@@ -1,5 +1,5 @@
 /* Fragments of engines' messages: what stands in their place once they are read. */
-#include "daemon/commit/expand.h"
+#include "daemon/commit/intake/expand.h"
 
 #include "tests/unit/frag_case.h"
 

@@ -2,8 +2,8 @@
  * takes away, and packed seals. */
 #include "daemon/commit/state.h"
 
-#include "daemon/commit/adopt.h"
-#include "daemon/commit/check.h"
+#include "daemon/commit/intake/adopt.h"
+#include "daemon/commit/intake/check.h"
 #include "tests/unit/frag_case.h"
 
 START_TEST(decoding)

@@ -1,8 +1,8 @@
 /* Task messages in the shape in which the engines' sources write them. */
-#include "daemon/commit/message.h"
+#include "daemon/commit/intake/message.h"
 
-#include "daemon/commit/check.h"
-#include "daemon/commit/expand.h"
+#include "daemon/commit/intake/check.h"
+#include "daemon/commit/intake/expand.h"
 #include "tests/unit/core_table.h"
 #include "tests/unit/golden_values.h"
 

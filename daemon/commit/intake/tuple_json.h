@@ -2,8 +2,8 @@
  * file: one value for each field of the spec, in its order. The values are checked where every
  * staged tuple is (check.h); here only what the text's form demands. `s` is the schema that the
  * file was written with: values come in its types. */
-#ifndef DAEMON_COMMIT_TUPLE_JSON_H
-#define DAEMON_COMMIT_TUPLE_JSON_H
+#ifndef DAEMON_COMMIT_INTAKE_TUPLE_JSON_H
+#define DAEMON_COMMIT_INTAKE_TUPLE_JSON_H
 
 #include "proto/base/arena.h"
 #include "proto/rpc/rpc.h"

@@ -1,7 +1,7 @@
 /* Finished manifests that workers wrote, listed as they are: what they must fulfil so that a reader
  * who inherits from a new row of the manifest list finds a correct table, and that row. Pure. */
-#ifndef DAEMON_COMMIT_ADOPT_H
-#define DAEMON_COMMIT_ADOPT_H
+#ifndef DAEMON_COMMIT_INTAKE_ADOPT_H
+#define DAEMON_COMMIT_INTAKE_ADOPT_H
 
 #include "daemon/commit/plan.h"
 #include "proto/rpc/rpc.h"

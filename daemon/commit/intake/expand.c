@@ -1,6 +1,6 @@
-#include "daemon/commit/expand.h"
+#include "daemon/commit/intake/expand.h"
 
-#include "daemon/commit/message.h"
+#include "daemon/commit/intake/message.h"
 
 static enum status full(struct err *err)
 {

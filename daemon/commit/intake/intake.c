@@ -4,9 +4,9 @@
  * after a restart. */
 #include "daemon/commit/state.h"
 
-#include "daemon/commit/adopt.h"
-#include "daemon/commit/check.h"
-#include "daemon/commit/expand.h"
+#include "daemon/commit/intake/adopt.h"
+#include "daemon/commit/intake/check.h"
+#include "daemon/commit/intake/expand.h"
 #include "proto/iceberg/metadata.h"
 
 static enum status full(struct err *err)

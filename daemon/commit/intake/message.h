@@ -1,8 +1,8 @@
 /* Reports of engines' tasks, one JSON text for each file that was written: Velox's data sink and
  * deletion vector sink, Presto's and Trino's commit tasks, content files as Apache Iceberg writes
  * them. Each becomes what a worker of our own would have staged. Pure. */
-#ifndef DAEMON_COMMIT_MESSAGE_H
-#define DAEMON_COMMIT_MESSAGE_H
+#ifndef DAEMON_COMMIT_INTAKE_MESSAGE_H
+#define DAEMON_COMMIT_INTAKE_MESSAGE_H
 
 #include "proto/base/arena.h"
 #include "proto/rpc/rpc.h"

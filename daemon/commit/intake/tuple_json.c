@@ -1,4 +1,4 @@
-#include "daemon/commit/tuple_json.h"
+#include "daemon/commit/intake/tuple_json.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* What must hold of a data file that a worker staged, against the table it is staged for. */
-#ifndef DAEMON_COMMIT_CHECK_H
-#define DAEMON_COMMIT_CHECK_H
+#ifndef DAEMON_COMMIT_INTAKE_CHECK_H
+#define DAEMON_COMMIT_INTAKE_CHECK_H
 
 #include "proto/avro/content_file.h"
 #include "proto/rpc/rpc.h"

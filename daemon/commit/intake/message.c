@@ -1,6 +1,6 @@
-#include "daemon/commit/message.h"
+#include "daemon/commit/intake/message.h"
 
-#include "daemon/commit/tuple_json.h"
+#include "daemon/commit/intake/tuple_json.h"
 #include "proto/base/jspan.h"
 #include "proto/dv/dv_blob.h"
 #include "proto/iceberg/metadata.h"

@@ -1,6 +1,6 @@
-#include "daemon/commit/check.h"
+#include "daemon/commit/intake/check.h"
 
-#include "daemon/commit/colmetrics.h"
+#include "daemon/commit/intake/colmetrics.h"
 #include "proto/iceberg/metadata.h"
 #include "proto/iceberg/partition.h"
 

@@ -6,8 +6,8 @@
 #include "daemon/commit/mutant.h"
 
 #include "daemon/commit/algebra.h"
-#include "daemon/commit/check.h"
-#include "daemon/commit/expand.h"
+#include "daemon/commit/intake/check.h"
+#include "daemon/commit/intake/expand.h"
 #include "daemon/commit/posdel.h"
 #include "proto/dv/dv_blob.h"
 #include "proto/iceberg/metadata.h"

@@ -1,6 +1,6 @@
 /* A fragment with what its task messages report put beside what the worker staged itself. Pure. */
-#ifndef DAEMON_COMMIT_EXPAND_H
-#define DAEMON_COMMIT_EXPAND_H
+#ifndef DAEMON_COMMIT_INTAKE_EXPAND_H
+#define DAEMON_COMMIT_INTAKE_EXPAND_H
 
 #include "proto/base/arena.h"
 #include "proto/rpc/rpc.h"

@@ -3,8 +3,8 @@
  * object ledger until the end and is deleted after that, whatever the end was. */
 #include "daemon/commit/state.h"
 
-#include "daemon/commit/check.h"
-#include "daemon/commit/expand.h"
+#include "daemon/commit/intake/check.h"
+#include "daemon/commit/intake/expand.h"
 #include "proto/dv/dv_blob.h"
 
 static enum status full(struct err *err)

@@ -1,4 +1,4 @@
-#include "daemon/commit/colmetrics.h"
+#include "daemon/commit/intake/colmetrics.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Column metrics of a data file that a worker staged: sizes, counts and bounds. */
-#ifndef DAEMON_COMMIT_COLMETRICS_H
-#define DAEMON_COMMIT_COLMETRICS_H
+#ifndef DAEMON_COMMIT_INTAKE_COLMETRICS_H
+#define DAEMON_COMMIT_INTAKE_COLMETRICS_H
 
 #include "proto/avro/content_file.h"
 #include "proto/iceberg/schema.h"

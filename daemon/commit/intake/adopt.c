@@ -1,6 +1,6 @@
-#include "daemon/commit/adopt.h"
+#include "daemon/commit/intake/adopt.h"
 
-#include "daemon/commit/check.h"
+#include "daemon/commit/intake/check.h"
 #include "proto/avro/manifest_write.h"
 #include "proto/iceberg/metadata.h"
 #include "proto/iceberg/partition.h"
