@@ -2,6 +2,7 @@
  * outcome. */
 #include "daemon/commit/state.h"
 
+#include "daemon/commit/intake/intake.h"
 #include "proto/iceberg/metadata.h"
 #include "proto/rpc/msg.h"
 

@@ -1,6 +1,7 @@
 /* CommitOnce: a whole small transaction in one message and one statement. */
 #include "daemon/commit/state.h"
 
+#include "daemon/commit/intake/intake.h"
 #include "proto/iceberg/metadata.h"
 
 /* Takes the request from its transaction, which goes; requests that came meanwhile run now. */

@@ -1,6 +1,7 @@
 /* Staging fragments and sealing their set. */
 #include "daemon/commit/state.h"
 
+#include "daemon/commit/intake/intake.h"
 #include "proto/iceberg/metadata.h"
 #include "proto/rpc/msg.h"
 

@@ -5,6 +5,7 @@
 #include "daemon/commit/mutant.h"
 
 #include "daemon/commit/intake/adopt.h"
+#include "daemon/commit/intake/intake.h"
 
 #include "proto/dv/bitmap64.h"
 #include "proto/iceberg/metadata.h"

@@ -3,6 +3,7 @@
 #ifndef TESTS_UNIT_FRAG_CASE_H
 #define TESTS_UNIT_FRAG_CASE_H
 
+#include "daemon/commit/intake/intake.h"
 #include "daemon/commit/state.h"
 #include "proto/rpc/msg.h"
 #include "tests/unit/core_table.h"

@@ -1,10 +1,11 @@
 /* Vectors that workers wrote into files of their own: the range is read at Stage, its positions are
  * stored with the fragment, and nothing needs the file from then on. It is the transaction's in the
  * object ledger until the end and is deleted after that, whatever the end was. */
-#include "daemon/commit/state.h"
+#include "daemon/commit/intake/intake.h"
 
 #include "daemon/commit/intake/check.h"
 #include "daemon/commit/intake/expand.h"
+#include "daemon/commit/state.h"
 #include "proto/dv/dv_blob.h"
 
 static enum status full(struct err *err)

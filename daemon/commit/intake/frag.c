@@ -1,14 +1,15 @@
 /* Fragments: from the message, through what was already deleted at the read snapshot, to the
  * stored form and back. */
-#include <stdlib.h>
+#include "daemon/commit/intake/intake.h"
 
-#include "daemon/commit/state.h"
-#include "daemon/commit/mutant.h"
+#include <stdlib.h>
 
 #include "daemon/commit/algebra.h"
 #include "daemon/commit/intake/check.h"
 #include "daemon/commit/intake/expand.h"
+#include "daemon/commit/mutant.h"
 #include "daemon/commit/posdel.h"
+#include "daemon/commit/state.h"
 #include "proto/dv/dv_blob.h"
 #include "proto/iceberg/metadata.h"
 #include "proto/rpc/msg.h"

@@ -2,11 +2,12 @@
  * job, and their data files then stand beside those that the fragment brought itself, each manifest's
  * together and after all others. The stored form keeps the files too, so that nothing is read again
  * after a restart. */
-#include "daemon/commit/state.h"
+#include "daemon/commit/intake/intake.h"
 
 #include "daemon/commit/intake/adopt.h"
 #include "daemon/commit/intake/check.h"
 #include "daemon/commit/intake/expand.h"
+#include "daemon/commit/state.h"
 #include "proto/iceberg/metadata.h"
 
 static enum status full(struct err *err)
