@@ -227,7 +227,7 @@ static void abort_one(struct world *w)
 		if (t->r.state != TXN_DB_SEALED || lock_of(w, t->r.txn.u)->holder)
 			continue;
 		t->r.state = TXN_DB_ABORTED;
-		model_queue_staged(w, t->r.txn);
+		txns_queue_staged(w, t->r.txn);
 		oracle_ended(w, t->r.txn);
 		world_trace(w, "outside: a sealed transaction is aborted");
 		return;
