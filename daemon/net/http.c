@@ -7,9 +7,9 @@
  * - A reply in the handler's first call closes the connection after it; right for refusals only.
  * - The handler's url is decoded in place, %2F and %1F too: the raw target is taken in the callback
  *   that sees the request line.
- * - Content-Length twice, or beside Transfer-Encoding, is accepted: counted here and refused,
- * because a proxy in front may read the other one. The refusal closes the connection and with it
- * what was smuggled behind.
+ * - Content-Length twice, or beside Transfer-Encoding, is accepted: http_head refuses it, because a
+ * proxy in front may read the other one. The refusal closes the connection and with it what was
+ * smuggled behind.
  * - At the limit of connections it forgets to listen again until somebody runs it once more.
  * - What it refuses itself (a malformed head, one that is too large, HTTP/1.1 without Host) it answers
  *   in HTML, its head twice when it was reading a head, and offers no way to change that:
@@ -30,6 +30,7 @@
 #include <unistd.h>
 
 #include "conf/log.h"
+#include "daemon/net/http_head.h"
 
 /* Head of a request and its answer's head live in it; one per connection, idle ones too. */
 #define CONNECTION_MEMORY ((size_t)32 * 1024)
@@ -282,130 +283,21 @@ static void refuse(struct http_req *r, const struct err *err)
 
 /* Heads. */
 
-struct head {
-	int lengths, encodings, hosts;
-	bool bad_name, bad_value, bad_length, bad_encoding, bad_expect, packed;
-	size_t length;
-	const char *end; /* of the value before */
-};
-
-/* RFC 9110 §5.6.2. */
-static bool is_token(const char *p, size_t n)
-{
-	static const char marks[] = "!#$%&'*+-.^_`|~";
-	for (size_t i = 0; i < n; i++) {
-		char c = p[i];
-		bool word =
-			(c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-		if (!word && (c == 0 || !strchr(marks, c)))
-			return false;
-	}
-	return n > 0;
-}
-
-/* RFC 9110 §5.5. */
-static bool has_controls(struct strv v)
-{
-	for (size_t i = 0; i < v.n; i++)
-		if (((unsigned char)v.p[i] < ' ' && v.p[i] != '\t') || v.p[i] == 0x7f)
-			return true;
-	return false;
-}
-
-/* The library leaves the white space behind a value in it (RFC 9110 §5.5 does not). Lengths and codings
- * of a transfer are judged with it, as the library reads them. */
-static struct strv bare(struct strv v)
-{
-	while (v.n > 0 && (v.p[v.n - 1] == ' ' || v.p[v.n - 1] == '\t'))
-		v.n--;
-	return v;
-}
-
-/* The library cuts a value at a NUL: then something else than the end of its line, which is two
- * zeros by now, stands between it and the next name. */
-static bool hides_text(struct head *head, const char *key)
-{
-	uintptr_t at = (uintptr_t)key, end = (uintptr_t)head->end;
-	return end && at > end && at - end < CONNECTION_MEMORY && at - end != 2;
-}
-
 static enum MHD_Result on_header(void *cls, enum MHD_ValueKind kind, const char *key, size_t key_n,
 				 const char *value, size_t value_n)
 {
-	struct head *head = cls;
-	struct strv name = {key, key_n}, v = {value, value ? value_n : 0};
 	(void)kind;
-	/* "Content-Length : 5" arrives with the space in its name. */
-	if (!is_token(key, key_n))
-		head->bad_name = true;
-	if (has_controls(v) || hides_text(head, key))
-		head->bad_value = true;
-	head->end = value ? value + v.n : NULL;
-	if (strv_ieq(name, STRV("Content-Length"))) {
-		int64_t n;
-		head->lengths++;
-		if (!strv_i64(v, &n) || n < 0 || v.p[0] == '-')
-			head->bad_length = true;
-		else
-			head->length = (size_t)n;
-	} else if (strv_ieq(name, STRV("Transfer-Encoding"))) {
-		head->encodings++;
-		if (!strv_ieq(v, STRV("chunked")))
-			head->bad_encoding = true;
-	} else if (strv_ieq(name, STRV("Host"))) {
-		head->hosts++;
-	} else if (strv_ieq(name, STRV("Expect"))) {
-		if (bare(v).n > 0 && !strv_ieq(bare(v), STRV("100-continue")))
-			head->bad_expect = true;
-	} else if (strv_ieq(name, STRV("Content-Encoding"))) {
-		if (bare(v).n > 0 && !strv_ieq(bare(v), STRV("identity")))
-			head->packed = true;
-	}
+	http_head_field(cls, (struct strv){key, key_n}, (struct strv){value, value ? value_n : 0});
 	return MHD_YES;
-}
-
-/* The same in the request line, where spaces may stand in front of the target alone. */
-static bool line_hides_text(const struct http_req *r, const char *version)
-{
-	for (const char *p = r->method + strlen(r->method); p < r->line_target; p++)
-		if (*p != 0 && *p != ' ' && *p != '\t')
-			return true;
-	return version != r->line_target + r->target_n + 1;
 }
 
 static enum status check_head(struct http_req *r, const char *version, struct err *err)
 {
-	struct head head = {0};
+	struct http_head head;
+	http_head_init(&head, CONNECTION_MEMORY);
+	http_head_line(&head, r->method, r->line_target, r->target_n, version);
 	MHD_get_connection_values_n(r->conn, MHD_HEADER_KIND, on_header, &head);
-	if (line_hides_text(r, version))
-		return err_set(err, ST_BAD_REQUEST, "", "the request line holds a NUL");
-	/* Behind the last one at least two line feeds came. */
-	if (head.end && head.end[1] != 0)
-		head.bad_value = true;
-	if (head.bad_name)
-		return err_set(err, ST_BAD_REQUEST, "", "a header name is not a token");
-	if (head.bad_value)
-		return err_set(err, ST_BAD_REQUEST, "", "a header value holds control characters");
-	if (head.lengths + head.encodings > 1)
-		return err_set(err, ST_BAD_REQUEST, "",
-			       "more than one of Content-Length and Transfer-Encoding");
-	if (head.bad_length)
-		return err_set(err, ST_BAD_REQUEST, "", "Content-Length is not a number");
-	if (head.bad_encoding)
-		return err_set(err, ST_BAD_REQUEST, "", "only chunked transfer encoding is served");
-	if (head.hosts > 1)
-		return err_set(err, ST_BAD_REQUEST, "", "more than one Host");
-	if (head.hosts == 0 && strcmp(version, MHD_HTTP_VERSION_1_0) != 0)
-		return err_set(err, ST_BAD_REQUEST, "", "a Host header is required");
-	if (head.bad_expect)
-		return err_set(err, ST_EXPECTATION, "", "Expect may be 100-continue only");
-	if (head.packed)
-		return err_set(err, ST_UNSUPPORTED_MEDIA, "",
-			       "Content-Encoding: bodies of requests are taken as they are only");
-	if (head.length > r->h->o.max_body)
-		return err_set(err, ST_TOO_LARGE, "", "the body is larger than %zu bytes",
-			       r->h->o.max_body);
-	return ST_OK;
+	return http_head_judge(&head, version, r->h->o.max_body, err);
 }
 
 /* Bodies. */
@@ -814,7 +706,7 @@ struct strv http_header(const struct http_req *r, const char *name)
 	if (MHD_lookup_connection_value_n(r->conn, MHD_HEADER_KIND, name, strlen(name), &value,
 					  &n) != MHD_YES)
 		return (struct strv){NULL, 0};
-	return value ? bare((struct strv){value, n}) : STRV("");
+	return value ? http_head_bare((struct strv){value, n}) : STRV("");
 }
 
 struct joined {
