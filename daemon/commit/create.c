@@ -12,6 +12,8 @@
 #include "proto/iceberg/place.h"
 
 #define DOCUMENT_MAX METADATA_MAX_BYTES
+/* How long a table that comes back waits for the cleaner, which is done soon or after very long. */
+#define CONDEMNED_WAIT_US INT64_C(2000000)
 
 struct creation {
 	struct request *r; /* held; NULL: a part of several */
@@ -138,6 +140,10 @@ void create_verdict(struct creation *k, enum sql_create_verdict v, struct err *e
 		err_set(err, ST_ALREADY_EXISTS, "",
 			"a table with this metadata location is live under another name");
 		return;
+	case SQL_CREATE_CONDEMNED:
+		err_set(err, ST_OVERLOADED, "",
+			"files of this table are being deleted, as it was here before; try again later");
+		return;
 	}
 	ASSERT_NEVER("unknown verdict");
 }
@@ -188,6 +194,11 @@ static void created(struct core *c, void *ctx, const struct event *ev)
 	}
 	if (q->verdict == SQL_KEY_TAKEN) {
 		creation_fail(c, k, ST_KEY_DECIDED, "");
+		return;
+	}
+	if (q->created == SQL_CREATE_CONDEMNED && !k->r->answered &&
+	    c->now_us - k->since_us < CONDEMNED_WAIT_US) {
+		core_timer(c, &k->timer, c->now_us + c->conf.retry_us, create_again);
 		return;
 	}
 	if (q->created != SQL_CREATED && q->created != SQL_CREATE_EXISTS) {

@@ -169,11 +169,15 @@ struct batch_row {
  * TABLE_CREATE first that holds: NO_NAMESPACE; batch row with this id -> EXISTS with the head as it
  *              is now, if any; NAME_VIEW; name is a table's and not overwrite -> NAME_TABLE; uuid
  *              live under another name -> UUID_LIVE; metadata location not among `objects` and live
- *              under another name -> LOCATION_LIVE; objects not in the ledger -> error INTERNAL.
+ *              under another name -> LOCATION_LIVE; a path of this uuid is claimed, or of a table made
+ *              elsewhere (metadata location not among `objects`) one beneath its location ->
+ *              CONDEMNED, all undone; objects not in the ledger -> error INTERNAL.
  *              Else the old table of the name ends as in Drop, then tabular, head (new incarnation,
  *              greater than any before, epoch 1, version base_version + 1, last_batch 1), horizon
  *              0 unless the uuid has one, batch row with epoch 1 and no transactions, ledger as
- *              publish, places as publish. CREATED with the head (its name empty).
+ *              publish, places as publish. What is queued under the uuid, or beneath the location of
+ *              a table made elsewhere, is no longer sure to be garbage; that one's metadata file
+ *              leaves queue and ledger. CREATED with the head (its name empty).
  * TABLES_COMMIT  a batch row with the id of an item -> APPLIED, nothing written (an earlier send won).
  *              Else the first part whose head with table, incarnation, epoch and version =
  *              base_version is not there, then the first creation that TABLE_CREATE would refuse
@@ -192,7 +196,8 @@ struct batch_row {
  *              (epoch -1) older than the grace. Then at most max paths, oldest first: queued for at
  *              least the grace, or claimed for at least the tombstone time, become claimed now and
  *              are returned in no order. A nil table means all tables without a head, whose due
- *              paths are forgotten instead unless they are sure to be garbage.
+ *              paths are forgotten instead unless they are sure to be garbage. A path is claimed
+ *              under the rule that holds then, whenever its table was chosen.
  * CLEAN_LOOK   while places of a table or view are unknown REFUSED; else the paths that lie at or
  *              beneath a place of another table or view than the one given, APPLIED.
  * CLEAN_DONE   claimed paths only: deleted and live ones lose their row, unsure ones are claimed
@@ -368,7 +373,8 @@ enum sql_create_verdict {
 	SQL_CREATE_NAME_VIEW,  /* the name is a view's */
 	SQL_CREATE_NO_NAMESPACE,
 	SQL_CREATE_UUID_LIVE,    /* the uuid is live under another name */
-	SQL_CREATE_LOCATION_LIVE /* the metadata location is live under another name */
+	SQL_CREATE_LOCATION_LIVE, /* the metadata location is live under another name */
+	SQL_CREATE_CONDEMNED /* files of the table, as it was here before, are being deleted */
 };
 
 struct sql_table_drop {

@@ -103,7 +103,7 @@ bool pg_create_result(const struct sql_effect *fx, const struct pgres *res, stru
 		return kept_paths(&r, arena, ret);
 	}
 	int32_t v = pgrow_i32(&r, 1);
-	if (v < SQL_CREATED || v > SQL_CREATE_LOCATION_LIVE)
+	if (v < SQL_CREATED || v > SQL_CREATE_CONDEMNED)
 		return false;
 	ret->created = (enum sql_create_verdict)v;
 	ret->verdict = v == SQL_CREATED ? SQL_APPLIED : SQL_REFUSED;

@@ -204,7 +204,7 @@ bool pg_tables_result(const struct sql_effect *fx, const struct pgres *res, stru
 	ret->at = (size_t)item - 1;
 	if (ret->at < c->n_parts)
 		return v == 0;
-	if (v <= SQL_CREATE_EXISTS || v > SQL_CREATE_LOCATION_LIVE)
+	if (v <= SQL_CREATE_EXISTS || v > SQL_CREATE_CONDEMNED)
 		return false;
 	ret->created = (enum sql_create_verdict)v;
 	return true;

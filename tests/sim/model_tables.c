@@ -158,6 +158,9 @@ static enum sql_create_verdict judge_create(struct world *w, const struct sql_ta
 		return SQL_CREATE_NAME_TABLE;
 	if ((!named || !uuid_eq(named->table.u, k->table.u)) && pg_head(w, k->table))
 		return SQL_CREATE_UUID_LIVE;
+	for (size_t i = 0; i < w->pg.n_objs; i++)
+		if (w->pg.objs[i].state == OBJ_CLAIMED && uuid_eq(w->pg.objs[i].table.u, k->table.u))
+			return SQL_CREATE_CONDEMNED;
 	return SQL_CREATED;
 }
 
@@ -178,6 +181,9 @@ static void create(struct world *w, const struct sql_table_create *k, struct sql
 	model_remember(w, &k->idem);
 	if (named)
 		end_table(w, named->table);
+	for (size_t i = 0; i < p->n_objs; i++)
+		if (p->objs[i].state == OBJ_QUEUED && uuid_eq(p->objs[i].table.u, k->table.u))
+			p->objs[i].epoch = 0;
 	struct batch_row b = k->row;
 	b.incarnation = ++p->incarnation;
 	model_batch_add(w, &b);
