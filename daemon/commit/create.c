@@ -332,7 +332,8 @@ static enum cache_answer look_at(struct core *c, struct creation *k, struct err 
 		if (waiting)
 			continue;
 		st = used_list_check(list, m, err);
-		if (st == ST_OK && metadata_format_version(m) >= 3)
+		/* One that came before the upgrade in its request keeps no row ids. */
+		if (st == ST_OK && s->first_row_id != ROW_ID_NONE)
 			st = lineage_check(&list->l, known, n_known, 0,
 					   s->first_row_id + s->added_rows, err);
 		if (st != ST_OK)

@@ -478,7 +478,11 @@ enum status lane_encode(struct lane_work *k, int index, struct err *err)
 	struct tally tally;
 	tally_init(&tally, &out->arena);
 	k->w.snapshot_id = lane->snapshot_id;
-	k->w.seq = k->w.version >= 2 ? metadata_last_sequence_number(k->w.meta) + 1 + index : 0;
+	k->w.seq = 0;
+	/* A client may have left nothing above the one it took. */
+	if (k->w.version >= 2 &&
+	    !add_i64(metadata_last_sequence_number(k->w.meta), 1 + index, &k->w.seq))
+		return err_set(err, ST_LIMIT, "last-sequence-number", "sequence numbers are used up");
 	struct next next = {0};
 	/* Every old manifest, at most once; new ones: at most one per file or vector. */
 	size_t most = line->n + 1 + lane->n_files + lane->n_changes + lane->n_delete_files;

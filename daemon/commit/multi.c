@@ -167,13 +167,35 @@ bool multi_over(struct core *c, struct batch *b)
 	return true;
 }
 
+/* Whether a table holds something of this request, which was committed before then: all of it, or as
+ * much as has not been expired, dropped or renamed since. */
+static bool partly_before(struct core *c, const struct multi *m)
+{
+	for (size_t i = 0; i < m->n_live; i++) {
+		const struct table *t = table_find(c, m->v[i].table);
+		if (t && t->meta &&
+		    rest_before(t->meta, &m->v[i].ask->commit) != REST_NOT_BEFORE)
+			return true;
+	}
+	return false;
+}
+
+/* A client that is told that nothing happened deletes its files: not while snapshots of them are live. */
+static void spare(struct core *c, const struct multi *m, struct err *err)
+{
+	if (status_info(err->st)->effect == EFFECT_CLEAN && err->st != ST_OVERLOADED &&
+	    partly_before(c, m))
+		rest_unknown(err);
+}
+
 /* The answer names the table: by its place in the message, and for people by its name. */
 static void answer(struct core *c, struct part *p, const struct err *why)
 {
 	struct err err = *why;
-	size_t n = strlen(err.msg);
 	if (p->m->r->answered)
 		return;
+	spare(c, p->m, &err);
+	size_t n = strlen(err.msg);
 	if (err.st == ST_TABLE_GONE)
 		err.st = ST_NO_SUCH_TABLE;
 	err_prefix(&err, "table-changes[%zu]", p->number);
@@ -245,6 +267,12 @@ static void reserve(struct core *c, struct multi *m)
 	struct request *r = m->r;
 	if (m->ending || r->answered || (m->asked == 0 && loading(c, m)))
 		return;
+	if (r->in.u.commit_tables.refused) {
+		struct err err = *r->in.u.commit_tables.refused;
+		spare(c, m, &err);
+		request_fail(c, r, &err);
+		return;
+	}
 	while (!m->ending && !r->answered && m->asked < m->n_live) {
 		struct part *p = &m->v[m->asked];
 		struct table *t = table_open(c, p->table);
@@ -325,38 +353,28 @@ void multi_create_ready(struct core *c, struct part *p)
  * and the client must neither repeat nor clean up. true: it was answered. */
 static bool done_before(struct core *c, struct multi *m)
 {
-	struct part *bad = NULL, *unproven = NULL;
-	size_t done = 0;
-	for (size_t i = 0; i < m->n_live; i++) {
+	struct part *odd = m->n_live < m->n ? &m->v[m->n_live] : NULL;
+	bool done = false;
+	struct err err = {0};
+	for (size_t i = m->n_live; i-- > 0;) {
 		struct part *p = &m->v[i];
-		done += p->judged == REST_DONE;
-		if (p->judged == REST_REFUSED || p->judged == REST_FRESH) {
-			bool proof = rest_provable(&p->ask->commit);
-			if (proof && !bad)
-				bad = p;
-			else if (!proof && !unproven)
-				unproven = p;
-		}
+		done |= p->judged == REST_DONE;
+		if (p->judged == REST_REFUSED || p->judged == REST_FRESH)
+			odd = p;
 	}
 	if (!done)
 		return false;
-	struct err err = {0};
-	if (bad || m->n_live < m->n) {
-		/* Another request, which brings some of its parts again. */
-		for (size_t i = 0; i < m->n_live; i++)
-			if (m->v[i].err.st != ST_OK) {
-				multi_fail(c, &m->v[i], &m->v[i].err);
-				return true;
-			}
+	if (!odd) {
+		request_rpc(c, m->r, NULL);
+		end(c, m);
+	} else if (odd->ask->creates && m->r->in.u.commit_tables.may_look) {
+		/* Of two copies of one request the second had looked before the first was done. */
+		request_status(c, m->r, ST_ALREADY_EXISTS, "", "Table already exists");
+		end(c, m);
+	} else {
+		rest_unknown(&err);
+		multi_fail(c, odd, &err);
 	}
-	if (unproven) {
-		err_set(&err, ST_COMMIT_UNKNOWN, "",
-			"this request's snapshots are committed; whether this change was is not known");
-		multi_fail(c, unproven, &err);
-		return true;
-	}
-	request_rpc(c, m->r, NULL);
-	end(c, m);
 	return true;
 }
 

@@ -273,6 +273,12 @@ struct ev_request {
 		struct {
 			const struct ask_part *v; /* 1 to CORE_PARTS_MAX */
 			size_t n;
+			/* NULL, or why it cannot be: what else it names is not there. Answered
+			 * with that unless a part of the request is committed. */
+			const struct err *refused;
+			/* Whoever asks looks again after ALREADY_EXISTS: what a creation names may
+			 * have come since, by this very request. */
+			bool may_look;
 		} commit_tables;
 		struct {
 			bool purge;

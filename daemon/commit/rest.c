@@ -11,11 +11,14 @@
 void rest_enqueue(struct core *c, struct request *r)
 {
 	struct table *t = r->table;
+	struct err err = {0};
 	if (t->state == TABLE_HALTED) {
-		request_status(c, r, ST_TABLE_HALTED, "", t->halt.msg);
+		err_set(&err, ST_TABLE_HALTED, "", "%s", t->halt.msg);
+		if (t->meta && rest_before(t->meta, &r->in.u.commit_table) != REST_NOT_BEFORE)
+			rest_unknown(&err);
+		request_fail(c, r, &err);
 		return;
 	}
-	struct err err = {0};
 	if (!table_is(c, t, r->in.incarnation, &err)) {
 		request_fail(c, r, &err);
 		return;
@@ -87,13 +90,40 @@ static const struct snapshot *added_snapshot(const struct update *u)
 	return u->kind == UPDATE_ADD_SNAPSHOT ? u->u.snapshot : NULL;
 }
 
-/* Whether this very request has been committed before: each snapshot that it adds is there, with the
- * manifest list that only its writer could name. Its answer was lost and its client asks again; a
- * plain conflict would have it delete the files of a live snapshot. */
-static bool done_before(const struct metadata *m, const struct ask_commit *in)
+/* Whether the snapshot is there, with the manifest list that only its writer could name. */
+static bool is_live(const struct metadata *m, const struct snapshot *s)
+{
+	const struct snapshot *old = metadata_snapshot(m, s->snapshot_id);
+	return old && s->manifest_list.p && strv_eq(old->manifest_list, s->manifest_list) &&
+	       old->parent_id == s->parent_id && old->timestamp_ms == s->timestamp_ms;
+}
+
+static bool adds(const struct ask_commit *in, int64_t snapshot)
+{
+	for (size_t i = 0; i < in->n_updates; i++) {
+		const struct snapshot *s = added_snapshot(&in->updates[i]);
+		if (s && s->snapshot_id == snapshot)
+			return true;
+	}
+	return false;
+}
+
+/* Whether a ref that the request puts on its own snapshot is there or has gone on from there. */
+static bool ref_came(const struct metadata *m, const struct snapshot_ref *want)
+{
+	const struct snapshot_ref *r = metadata_ref_by_name(m, want->name);
+	return r && metadata_is_ancestor(m, want->snapshot_id, r->snapshot_id);
+}
+
+/* A request whose answer was lost comes again; a plain conflict would have its client delete the files
+ * of a live snapshot. It was committed when all that it adds is there and its refs have been there. With
+ * a part of that it may be another request, or one of which something was expired or rolled back since:
+ * then nobody knows. */
+enum rest_before rest_before(const struct metadata *m, const struct ask_commit *in)
 {
 	struct uuid uuid;
-	bool any = false, creates = requirement_is_create(in->requirements, in->n_requirements);
+	bool live = false, lacking = false;
+	bool creates = requirement_is_create(in->requirements, in->n_requirements);
 	bool named = metadata_uuid(m, &uuid);
 	for (size_t i = 0; i < in->n_updates; i++) {
 		const struct update *u = &in->updates[i];
@@ -101,27 +131,23 @@ static bool done_before(const struct metadata *m, const struct ask_commit *in)
 		/* The uuid of a creation is as much its own as a snapshot. */
 		if (creates && u->kind == UPDATE_ASSIGN_UUID) {
 			if (!named || !uuid_eq(u->u.uuid, uuid))
-				return false;
-			any = true;
+				return REST_NOT_BEFORE;
+			live = true;
 		}
-		if (!s)
-			continue;
-		const struct snapshot *old = metadata_snapshot(m, s->snapshot_id);
-		if (!old || !s->manifest_list.p ||
-		    !strv_eq(old->manifest_list, s->manifest_list) ||
-		    old->parent_id != s->parent_id || old->timestamp_ms != s->timestamp_ms)
-			return false;
-		any = true;
+		if (s && is_live(m, s))
+			live = true;
+		else if (s)
+			lacking = true;
+		if (u->kind == UPDATE_SET_SNAPSHOT_REF && adds(in, u->u.ref.snapshot_id))
+			lacking |= !ref_came(m, &u->u.ref);
 	}
-	return any;
+	return !live ? REST_NOT_BEFORE : lacking ? REST_MAYBE_BEFORE : REST_BEFORE;
 }
 
-bool rest_provable(const struct ask_commit *in)
+void rest_unknown(struct err *err)
 {
-	for (size_t i = 0; i < in->n_updates; i++)
-		if (added_snapshot(&in->updates[i]))
-			return true;
-	return requirement_is_create(in->requirements, in->n_requirements);
+	err_set(err, ST_COMMIT_UNKNOWN, "",
+		"snapshots of this request are committed; whether all of it was is not known");
 }
 
 struct known_lists {
@@ -509,7 +535,15 @@ enum rest_judged rest_judge(struct core *c, struct batch *b, struct err *err)
 		st = metadata_apply(t->meta, in->updates, in->n_updates, &ctx, &b->fresh, &changed,
 				    err);
 	if (st != ST_OK)
-		return done_before(t->meta, in) ? REST_DONE : REST_REFUSED;
+		switch (rest_before(t->meta, in)) {
+		case REST_BEFORE:
+			return REST_DONE;
+		case REST_MAYBE_BEFORE:
+			rest_unknown(err);
+			return REST_REFUSED;
+		case REST_NOT_BEFORE:
+			return REST_REFUSED;
+		}
 	return changed ? REST_FRESH : REST_SAME;
 }
 

@@ -519,10 +519,13 @@ enum rest_judged {
 	REST_DONE,    /* this very request was committed before; err: why not again */
 	REST_REFUSED, /* err */
 };
+/* Whether a request that cannot be committed was committed before, by what the table holds of it. */
+enum rest_before { REST_NOT_BEFORE, REST_BEFORE, REST_MAYBE_BEFORE };
+enum rest_before rest_before(const struct metadata *m, const struct ask_commit *in);
+/* What is said to one of which a part is there. */
+void rest_unknown(struct err *err);
 /* The first half of that: requirements and updates, on the head. */
 enum rest_judged rest_judge(struct core *c, struct batch *b, struct err *err);
-/* Whether a request that was committed before can be known again. */
-bool rest_provable(const struct ask_commit *in);
 void rest_published(struct core *c, struct batch *b);
 void rest_enqueue(struct core *c, struct request *r);
 void rest_back(struct core *c, struct table *t, struct request *r);

@@ -24,7 +24,7 @@ struct multi_work {
 	struct multi_part *parts;
 	struct ask_part *ask;
 	size_t n, waiting;
-	bool looked_again;
+	bool refused, looked_again;
 };
 
 static void over(struct multi_work *w)
@@ -50,7 +50,8 @@ static void resolve(struct multi_work *w);
 static void committed(void *ctx, const struct reply *reply)
 {
 	struct multi_work *w = ctx;
-	if (reply->kind == REPLY_ERR && reply->err.st == ST_ALREADY_EXISTS && !w->looked_again) {
+	if (reply->kind == REPLY_ERR && reply->err.st == ST_ALREADY_EXISTS && !w->refused &&
+	    !w->looked_again) {
 		/* It came between the look and the statement: perhaps by this very request. */
 		w->looked_again = true;
 		resolve(w);
@@ -66,20 +67,43 @@ static void committed(void *ctx, const struct reply *reply)
 	call_reply_status(w->call, 204);
 }
 
-/* All names are known: the first that is wrong answers. */
+/* Tables that are there and get snapshots, moved to the front; returns how many. */
+static size_t provable(struct multi_work *w)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < w->n; i++) {
+		const struct ask_commit *c = &w->ask[i].commit;
+		size_t k = 0;
+		while (k < c->n_updates && c->updates[k].kind != UPDATE_ADD_SNAPSHOT)
+			k++;
+		if (w->parts[i].err.st == ST_OK && !w->ask[i].creates && k < c->n_updates)
+			w->ask[n++] = w->ask[i];
+	}
+	return n;
+}
+
+/* All names are known: the first that is wrong answers. A request that was committed, its answer lost,
+ * may name what has been dropped or renamed since: then its snapshots are looked for in the others. */
 static void submit(struct multi_work *w)
 {
 	struct event ev = {.kind = EV_TABLES_COMMIT};
-	for (size_t i = 0; i < w->n; i++)
-		if (w->parts[i].err.st != ST_OK) {
-			fail(w, &w->parts[i].err);
-			return;
-		}
+	const struct err *wrong = NULL;
+	size_t n = w->n;
+	for (size_t i = 0; i < w->n && !wrong; i++)
+		if (w->parts[i].err.st != ST_OK)
+			wrong = &w->parts[i].err;
+	if (wrong && (wrong->st == ST_UNAVAILABLE || (n = provable(w)) == 0)) {
+		fail(w, wrong);
+		return;
+	}
 	ev.u.req.principal = w->call->principal;
 	ev.u.req.deadline_us = h_deadline_us(w->call);
 	ev.u.req.idem = h_idem(w->call, 204, false);
 	ev.u.req.u.commit_tables.v = w->ask;
-	ev.u.req.u.commit_tables.n = w->n;
+	ev.u.req.u.commit_tables.n = n;
+	ev.u.req.u.commit_tables.refused = wrong;
+	w->refused = wrong;
+	ev.u.req.u.commit_tables.may_look = !wrong && !w->looked_again;
 	bind_request(bind_of(w->call->app), &ev, committed, w);
 }
 

@@ -2,6 +2,7 @@
  * Schemas, specs and sort orders are in metadata_shape.c. */
 #include <stdlib.h>
 
+#include "proto/base/json.h"
 #include "proto/iceberg/metadata_int.h"
 
 /* Properties that are other members of the metadata in disguise. */
@@ -450,7 +451,7 @@ static enum status apply_one(struct metadata_change *c, const struct update *u)
 		i = key_index(m, u->u.text);
 		if (i < m->keys.n) {
 			metapart_list_remove(&m->keys, i);
-			c->changed = true;
+			c->changed = c->removed_keys = true;
 		}
 		return ST_OK;
 	default:
@@ -459,6 +460,68 @@ static enum status apply_one(struct metadata_change *c, const struct update *u)
 }
 
 /* ---- finishing ---- */
+
+/* Whether what a snapshot names was there until this request: with the base, or when the snapshot came. A
+ * foreign document may name what was gone already. */
+static bool had_schema(const struct metadata_change *c, const struct snapshot *s)
+{
+	return has_id(c->added, c->n_added, s->snapshot_id) ||
+	       (c->base && metadata_schema_by_id(c->base, s->schema_id));
+}
+
+static bool had_key(const struct metadata_change *c, const struct snapshot *s)
+{
+	return has_id(c->added, c->n_added, s->snapshot_id) ||
+	       (c->base && key_index(c->base, s->key_id) < c->base->keys.n);
+}
+
+static enum status check_schemas(struct metadata_change *c)
+{
+	const struct metadata *m = c->m;
+	for (size_t i = 0; c->gone_schema >= 0 && i < m->snapshots.n; i++) {
+		const struct snapshot *s = metasnap_at(&m->snapshots, i);
+		if (s->schema_id != SCHEMA_ID_NONE && !metadata_schema_by_id(m, s->schema_id) &&
+		    had_schema(c, s))
+			return err_set(c->err, ST_COMMIT_FAILED, "updates",
+				       "Cannot remove schema %d: snapshot %lld uses it",
+				       (int)s->schema_id, (long long)s->snapshot_id);
+	}
+	return ST_OK;
+}
+
+/* Without its key a manifest list, or another key, is noise for ever. */
+static enum status check_keys(struct metadata_change *c)
+{
+	const struct metadata *m = c->m;
+	for (size_t i = 0; c->removed_keys && i < m->snapshots.n; i++) {
+		const struct snapshot *s = metasnap_at(&m->snapshots, i);
+		if (s->key_id.p && key_index(m, s->key_id) == m->keys.n && had_key(c, s))
+			return err_set(c->err, ST_COMMIT_FAILED, "updates",
+				       "Cannot remove encryption key %.*s: snapshot %lld uses it",
+				       STRV_ARG(strv_sub(s->key_id, 0, 64)),
+				       (long long)s->snapshot_id);
+	}
+	for (size_t i = 0; c->removed_keys && i < m->keys.n; i++) {
+		struct jdoc *doc = NULL;
+		struct strv by = {NULL, 0};
+		bool has = false;
+		enum status st = jdoc_parse(strv_bytes(m->keys.v[i]->json), ST_VALIDATION, &doc, c->err);
+		if (st == ST_OK)
+			st = jval_opt_str(jdoc_root(doc), "encrypted-by-id", ST_VALIDATION, &by, &has,
+					  c->err);
+		/* One that the table never held is a key service's. */
+		if (st == ST_OK && has && key_index(m, by) == m->keys.n && c->base &&
+		    key_index(c->base, by) < c->base->keys.n)
+			st = err_set(c->err, ST_COMMIT_FAILED, "updates",
+				     "Cannot remove encryption key %.*s: key %.*s is encrypted by it",
+				     STRV_ARG(strv_sub(by, 0, 64)),
+				     STRV_ARG(strv_sub(m->keys.v[i]->name, 0, 64)));
+		jdoc_free(doc);
+		if (st != ST_OK)
+			return st;
+	}
+	return ST_OK;
+}
 
 /* A ref may not lose its snapshot: expiry carries no requirement and may race with a new tag. */
 static enum status check_removed(struct metadata_change *c)
@@ -472,15 +535,8 @@ static enum status check_removed(struct metadata_change *c)
 				"Cannot remove snapshot %lld: it is still referenced by %.*s",
 				(long long)id, STRV_ARG(strv_sub(m->snapshot_refs[i].name, 0, 64)));
 	}
-	for (size_t i = 0; c->removed_schemas && i < m->snapshots.n; i++) {
-		const struct snapshot *s = metasnap_at(&m->snapshots, i);
-		if (s->schema_id != SCHEMA_ID_NONE && !metadata_schema_by_id(m, s->schema_id) &&
-		    metadata_schema_by_id(c->base, s->schema_id))
-			return err_set(c->err, ST_COMMIT_FAILED, "updates",
-				       "Cannot remove schema %d: snapshot %lld uses it",
-				       (int)s->schema_id, (long long)s->snapshot_id);
-	}
-	return ST_OK;
+	enum status st = check_schemas(c);
+	return st == ST_OK ? check_keys(c) : st;
 }
 
 /* History as time travel reads it: snapshots that were current only inside this request never were;
@@ -600,6 +656,8 @@ enum status metadata_apply(const struct metadata *base, const struct update *upd
 		.last_schema = -1,
 		.last_spec = -1,
 		.last_order = -1,
+		.gone_schema = -1,
+		.gone_spec = -1,
 	};
 	enum status st = ST_OK;
 	if (!base)

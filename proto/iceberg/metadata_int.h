@@ -77,7 +77,10 @@ struct metadata_change {
 	bool changed;
 	/* Added, or found equal, by this request; -1: none yet. */
 	int32_t last_schema, last_spec, last_order;
-	bool removed_schemas;
+	/* The highest ids that this request removed, -1: none. They are not given again: what names them
+	 * would mean another one. */
+	int64_t gone_schema, gone_spec;
+	bool removed_keys;
 	int64_t *added; /* snapshots added by this request */
 	size_t n_added, cap_added;
 	int64_t *mains; /* snapshots that main pointed to on the way */

@@ -2,11 +2,12 @@
  * schema that is current at that point of the request. */
 #include "proto/iceberg/metadata_int.h"
 
-/* The id for a new entry: one above all others, `first` for the first. */
-static enum status next_id(const struct metapart_list *l, int32_t first, int32_t *ret,
+/* The id for a new entry: one above all others and those that went in this request, `first` for the
+ * first. */
+static enum status next_id(const struct metapart_list *l, int32_t first, int64_t gone, int32_t *ret,
 			   struct err *err)
 {
-	int64_t id = first;
+	int64_t id = gone >= first ? gone + 1 : first;
 	for (size_t i = 0; i < l->n; i++)
 		if (l->v[i]->key >= id)
 			id = l->v[i]->key + 1;
@@ -43,7 +44,7 @@ static enum status add_schema(struct metadata_change *c, const struct schema *s)
 		}
 	}
 	if ((st = metadata_check_evolution(c, s, last, true)) != ST_OK ||
-	    (st = next_id(&m->schemas, 0, &id, c->err)) != ST_OK ||
+	    (st = next_id(&m->schemas, 0, c->gone_schema, &id, c->err)) != ST_OK ||
 	    (st = metapart_schema_copy(s, id, &p, c->err)) != ST_OK)
 		return st;
 	c->last_schema = id;
@@ -79,7 +80,9 @@ static enum status remove_schemas(struct metadata_change *c, const int32_t *ids,
 		if (ids[i] == c->last_schema)
 			c->last_schema = -1;
 		metapart_list_remove(&c->m->schemas, at);
-		c->changed = c->removed_schemas = true;
+		if (ids[i] > c->gone_schema)
+			c->gone_schema = ids[i];
+		c->changed = true;
 	}
 	return ST_OK;
 }
@@ -135,7 +138,7 @@ static enum status add_spec(struct metadata_change *c, const struct partition_sp
 	}
 	if ((st = number_spec(c, &own, &last)) != ST_OK ||
 	    (st = partition_check(&own, schema, m->format_version, c->err)) != ST_OK ||
-	    (st = next_id(&m->specs, 0, &id, c->err)) != ST_OK ||
+	    (st = next_id(&m->specs, 0, c->gone_spec, &id, c->err)) != ST_OK ||
 	    (st = metapart_spec_copy(&own, id, &p, c->err)) != ST_OK)
 		return st;
 	if (last > m->last_partition_id)
@@ -169,6 +172,8 @@ static enum status remove_specs(struct metadata_change *c, const int32_t *ids, s
 		if (ids[i] == c->last_spec)
 			c->last_spec = -1;
 		metapart_list_remove(&c->m->specs, at);
+		if (ids[i] > c->gone_spec)
+			c->gone_spec = ids[i];
 		c->changed = true;
 	}
 	return ST_OK;
@@ -194,7 +199,8 @@ static enum status add_order(struct metadata_change *c, const struct sort_order 
 	}
 	if ((st = sort_check(order, schema, c->err)) != ST_OK)
 		return st;
-	if (order->n > 0 && (st = next_id(&m->orders, SORT_UNSORTED_ID + 1, &id, c->err)) != ST_OK)
+	if (order->n > 0 &&
+	    (st = next_id(&m->orders, SORT_UNSORTED_ID + 1, -1, &id, c->err)) != ST_OK)
 		return st;
 	if (metadata_sort_order_by_id(m, id))
 		return err_set(c->err, ST_VALIDATION, "sort-order",

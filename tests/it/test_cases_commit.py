@@ -67,8 +67,37 @@ def test_the_same_request_again(lab):
     t.append(1)
     again = post(t, add(s), [at("main", o.snapshot_id)])
     assert again.status == 200 or again.error["type"] == "CommitStateUnknownException", again
+    # An operator has halted the table meanwhile: that is no word on this request.
+    halt = "/admin/tables/%s/" % t.metadata()["table-uuid"]
+    assert t.lab.daemon.admin.post(halt + "halt", {"cause": "a look"}).status < 300
+    error(post(t, add(s), [at("main", o.snapshot_id)]), 500, "CommitStateUnknownException")
+    error(post(t, add({**s, "snapshot-id": 5}), [at("main", o.snapshot_id)]), 409, "TableHaltedException")
+    assert t.lab.daemon.admin.post(halt + "resume").status < 300
     # Somebody else's snapshot under that id is no repetition.
     error(post(t, add({**s, "manifest-list": snapshot(t)["manifest-list"]}), [at("main", o.snapshot_id)]), 409)
+
+
+def test_part_of_a_request_again(lab):
+    """case BC-131: what is there of a request does not tell all of it: neither that it was done nor that it was not."""
+    t = lab.table("part", audited=False)
+    _, o = t.append(5)
+    # Staged first, then the same with a ref: main has never been there.
+    s = snapshot(t)
+    assert post(t, add(s)[:1]).status == 200
+    error(post(t, add(s), [at("main", o.snapshot_id)]), 500, "CommitStateUnknownException")
+    assert t.head() == o.snapshot_id
+    # Two snapshots of one request, as a MERGE makes them; the first is expired since.
+    a = snapshot(t)
+    b = {**snapshot(t, parent=a["snapshot-id"]), "sequence-number": a["sequence-number"] + 1}
+    both = [{"action": "add-snapshot", "snapshot": a}, *add(b)]
+    assert post(t, both, [at("main", o.snapshot_id)]).status == 200
+    assert post(t, both, [at("main", o.snapshot_id)]).status == 200
+    assert post(t, [{"action": "remove-snapshots", "snapshot-ids": [a["snapshot-id"]]}]).status == 200
+    error(post(t, both, [at("main", o.snapshot_id)]), 500, "CommitStateUnknownException")
+    # Rolled back since: it was done, and is not what main says.
+    assert post(t, [set_ref("main", o.snapshot_id)]).status == 200
+    error(post(t, add(b), [at("main", o.snapshot_id)]), 500, "CommitStateUnknownException")
+    assert t.head() == o.snapshot_id
 
 
 def test_dropped_and_created_again(lab, daemon):

@@ -128,6 +128,98 @@ def test_schemas_in_use(lab):
     assert got.status == 400, got
 
 
+def test_schemas_in_use_within_one_request(lab):
+    """A schema that comes, is used and goes in one request; and of a table that is only coming."""
+    t = lab.table("passing", audited=False)
+    t.append(2)
+    md = t.metadata()
+    one = md["snapshots"][0]
+    wider = {**md["schemas"][0], "fields": md["schemas"][0]["fields"] + [{"id": 3, "name": "n", "required": False, "type": "int"}]}
+    s = {**one, "snapshot-id": 77, "parent-snapshot-id": one["snapshot-id"], "sequence-number": 2, "first-row-id": md["next-row-id"],
+         "added-rows": 0, "schema-id": 1}
+    add, gone = {"action": "add-snapshot", "snapshot": s}, {"action": "remove-schemas", "schema-ids": [1]}
+    got = commit(t, {"action": "add-schema", "schema": wider}, add, gone)
+    assert got.status == 409 and "snapshot 77 uses it" in got.error["message"], got
+    # Its id is not given again: the snapshot would be read by another schema.
+    got = commit(t, {"action": "add-schema", "schema": wider}, add, gone, {"action": "add-schema", "schema": {
+        **wider, "fields": md["schemas"][0]["fields"] + [{"id": 4, "name": "o", "required": False, "type": "int"}]}})
+    assert got.status == 409, got
+    assert t.metadata() == md
+    body = creation({**one, "schema-id": 0})
+    at = next(i for i, u in enumerate(body["updates"]) if u["action"] == "set-current-schema")
+    narrow = body["updates"][at - 1]["schema"]
+    body["updates"] += [{"action": "add-schema", "schema": {**narrow, "fields": narrow["fields"] + wider["fields"][2:]}},
+                        {"action": "set-current-schema", "schema-id": 1}, {"action": "remove-schemas", "schema-ids": [0]}]
+    got = lab.rest.post("%s/tables/coming" % ns(lab), body)
+    assert got.status == 409 and "Cannot remove schema 0" in got.error["message"], got
+    assert lab.rest.head("%s/tables/coming" % ns(lab)).status == 404
+
+
+def test_spec_ids_are_not_given_again(lab):
+    """A spec that goes and one that comes in one request: manifests under the first are not read by the second."""
+    t = lab.table("again", audited=False)
+    t.update([spec(("b", "bucket[2]", 1)), default_spec()])
+    with lab.client() as c:
+        info = c.table(t.name).info()
+        c.commit_once(t.name, kind="APPEND", data_files=parquet.write(data(range(4)), info), info=info)
+    t.update([default_spec(0)])
+    md = t.metadata()
+    got = commit(t, {"action": "remove-partition-specs", "spec-ids": [1]}, spec(("n", "identity", 2)))
+    assert got.status == 409 and "Cannot remove partition spec 1" in got.error["message"], got
+    assert t.metadata() == md
+    lab.forget(t)
+
+
+def test_encryption_keys_in_use(lab):
+    """A key stays while a snapshot or another key needs it."""
+    t = lab.table("keys", audited=False)
+    t.append(1)
+
+    def key(name, **more):
+        return {"action": "add-encryption-key", "encryption-key": {"key-id": name, "encrypted-key-metadata": "YWJj", **more}}
+
+    def gone(name):
+        return {"action": "remove-encryption-key", "key-id": name}
+    t.update([key("k1", **{"encrypted-by-id": "k2"}), key("k2", **{"encrypted-by-id": "outside"}), key("k3")])
+    md = t.metadata()
+    s = {**md["snapshots"][0], "snapshot-id": 78, "parent-snapshot-id": md[CURRENT], "sequence-number": 2, "first-row-id": md["next-row-id"],
+         "added-rows": 0, "key-id": "k1"}
+    t.update([{"action": "add-snapshot", "snapshot": s}])
+    for name, why in (("k1", "snapshot 78 uses it"), ("k2", "key k1 is encrypted by it")):
+        got = commit(t, gone(name))
+        assert got.status == 409 and got.error["type"] == "CommitFailedException" and why in got.error["message"], got
+    t.update([gone("k3")])
+    t.update([remove(78), gone("k1"), gone("k2")])
+    assert "encryption-keys" not in t.metadata() or not t.metadata()["encryption-keys"]
+
+
+def test_numbers_used_up(lab):
+    """A client's snapshot took the last sequence number: what comes after it is refused, and the table is not halted."""
+    t = lab.table("last", audited=False)
+    t.append(1)
+    md = t.metadata()
+    s = {**md["snapshots"][0], "snapshot-id": 79, "parent-snapshot-id": md[CURRENT], "sequence-number": 2 ** 63 - 1,
+         "first-row-id": md["next-row-id"], "added-rows": 0}
+    t.update([{"action": "add-snapshot", "snapshot": s}])
+    with pytest.raises(errors.Error) as refusal:
+        t.append(1)
+    assert refusal.value.name == "LIMIT" and "used up" in str(refusal.value), refusal.value
+    got = commit(t, {"action": "add-snapshot", "snapshot": {**s, "snapshot-id": 80}})
+    assert got.status == 409, got
+    t.update([{"action": "set-properties", "updates": {"still": "there"}}])
+
+
+def test_upgraded_within_its_creation(lab):
+    """A snapshot of version 2 and the upgrade behind it, in the commit that creates the table."""
+    t = lab.table("two", version=2)
+    t.append(3)
+    body = creation(t.metadata()["snapshots"][0])
+    body["updates"][1]["format-version"] = 2
+    body["updates"].append({"action": "upgrade-format-version", "format-version": 3})
+    got = lab.rest.post("%s/tables/risen" % ns(lab), body)
+    assert got.status == 200 and got.json["metadata"]["next-row-id"] == 0, got
+
+
 def test_expiry_and_a_new_ref(lab):
     """A snapshot that a tag has just taken is not removed by an expiry that had not seen the tag, in either order."""
     t = lab.table("expiry")

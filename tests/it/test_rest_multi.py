@@ -139,10 +139,55 @@ def test_the_same_request_again(lab):
     assert commit(lab, change("c2", [set_properties(owner="two")])).status == 204
     error(commit(lab, *both, *made), 500, "CommitStateUnknownException")
     assert load(lab, "c2")["properties"]["owner"] == "two"
-    # Another request that brings one of its snapshots again, and a new one, is not that request.
+    # Another request that brings one of its snapshots again, and a new one: its client must not delete the files of the first.
     fresh = snapshot(b)
-    error(commit(lab, both[0], change("b2", add(fresh), [at("main", fresh["parent-snapshot-id"])])), 409, "CommitFailedException", "a2")
+    error(commit(lab, both[0], change("b2", add(fresh), [at("main", fresh["parent-snapshot-id"])])), 500, "CommitStateUnknownException")
     assert fresh["snapshot-id"] not in ids(load(lab, "b2"))
+
+
+@pytest.mark.parametrize("what", ["created", "there", "renamed", "view"])
+def test_the_same_request_after_a_drop(lab, what):
+    """case BC-131: the answer was lost, a table of the request has gone since: what it left in the other is live, and no answer
+    says that nothing happened."""
+    a, b = tables(lab, "p_" + what, "q_" + what)
+    s, new = snapshot(a), staged(lab, "r_" + what)
+    other = change("r_" + what, creation(new), [{"type": "assert-create"}]) if what == "created" else change("q_" + what, add(snapshot(b)))
+    both = [other, change("p_" + what, add(s), [at("main", a.at)])]
+    gone = "/v1/namespaces/multi/tables/" + other["identifier"]["name"]
+    assert commit(lab, *both).status == 204
+    if what == "renamed":
+        assert lab.rest.post("/v1/tables/rename", {"source": other["identifier"], "destination": {"namespace": ["multi"], "name": "moved"}}).status == 204
+    else:
+        assert lab.rest.delete(gone).status == 204
+        if what != "created":
+            lab.forget(b)
+    if what == "view":
+        lab.rest.want(200, "POST", "/v1/namespaces/multi/views", {
+            "name": "q_view", "schema": {"type": "struct", "schema-id": 0, "fields": []}, "properties": {},
+            "view-version": {"version-id": 1, "schema-id": 0, "timestamp-ms": 1, "summary": {}, "default-namespace": ["multi"],
+                             "representations": [{"type": "sql", "sql": "select 1", "dialect": "spark"}]}})
+    error(commit(lab, *both), 500, "CommitStateUnknownException")
+    assert load(lab, "p_" + what)["current-snapshot-id"] == s["snapshot-id"]
+    if what == "created":
+        assert lab.rest.head(gone).status == 404
+    # One that brings nothing of its own is told the truth.
+    if what == "there":
+        error(commit(lab, change("p_there", add(snapshot(a))), other), 404, "NoSuchTableException", "q_there")
+    if what == "renamed":
+        lab.forget(b)
+
+
+def test_two_copies_at_once(lab):
+    """A client gave up on its connection and asks again while its request is under way: both copies name a table that neither of
+    them finds, and both are told that it is done."""
+    for turn in range(6):
+        a, = tables(lab, "s%d" % turn)
+        s, new = snapshot(a), staged(lab, "t%d" % turn)
+        both = [change("s%d" % turn, add(s), [at("main", a.at)]), change("t%d" % turn, creation(new), [{"type": "assert-create"}])]
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            got = [f.result() for f in [pool.submit(commit, lab, *both) for _ in range(4)]]
+        assert {g.status for g in got} == {204}, got
+        assert ids(load(lab, "s%d" % turn)).count(s["snapshot-id"]) == 1
 
 
 def waiting(conninfo, what):
