@@ -102,7 +102,7 @@ def fixture(conninfo, folder, delay=0):
         "CATALOG_IO__IMPL": "LocalFiles"})
     peer = rest("REST test server", "http://127.0.0.1:%d" % port)
     peer.process = process
-    for _ in range(300):
+    for _ in range(1200):
         try:
             urllib.request.urlopen("http://127.0.0.1:%d/v1/config" % port, timeout=5).close()
             return peer

@@ -67,6 +67,9 @@ FULL = {"spark-4.0": "Spark", "spark-3.5": "Spark", "trino": "Trino", "flink": "
 # Trino's files of positions.
 READERS = {"trino": ("duckdb",), "pyiceberg": ("duckdb",), "duckdb": ("pyiceberg",), "iceberg-rust": ("pyiceberg",)}
 
+ROUNDS = 500  # of the cleaner, in which whatever may go has gone
+HANGS = 1800  # seconds until this is given up: not a measure of anything
+
 
 class Client:
     """A client at work: what its flow calls."""
@@ -152,12 +155,15 @@ class Client:
         lines = self.base.differences(self.engine.read(self.base.name, lineage), lineage)
         self.check(not lines, *lines)
 
-    def emptied(self, location, seconds=60):
-        """No file is left there, but for checksums that Hadoop's file system keeps for itself."""
-        end = time.monotonic() + seconds
+    def emptied(self, location):
+        """No file is left there, but for checksums that Hadoop's file system keeps for itself. The cleaner is given rounds, not
+        time alone: on a busy machine it goes as slowly as all the rest."""
+        rounds = 'frazil_sql_statements_total{kind="clean_claim"}'
+        began, first = time.monotonic(), self.suite.metric(rounds) or 0
         while True:
             left = [f for f in self.files(location) if not f.endswith(".crc")]
-            if not left or time.monotonic() > end:
+            passed = time.monotonic() - began
+            if not left or passed > HANGS or passed > 20 and (self.suite.metric(rounds) or ROUNDS) - first >= ROUNDS:
                 break
             time.sleep(0.2)
         self.check(not left, "files are left:", left[:3])

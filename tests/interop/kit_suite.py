@@ -16,6 +16,7 @@ OFF = {"createAndDropEmptyNamespace", "listNamespacesWithEmptyNamespace", "listT
 # These come back in the second run.
 NAMES = {"testTableNameWithSlash", "testNamespaceWithSlash", "testListNestedNamespaces", "testDropNamespaceWithNestedNamespace"}
 PASS = 147
+HANGS = 1800  # seconds, many times what the slowest machine takes
 
 
 def classes(jars):
@@ -25,7 +26,7 @@ def classes(jars):
 
 
 def once(database, folder, path, *args, **properties):
-    """{result: [test]} of one run, against a warehouse of its own: the kit leaves files behind. Some of its tests choose
+    """{result: [test], "why": lines about those that failed} of one run, against a warehouse of its own: the kit leaves files behind. Some of its tests choose
     locations below /tmp themselves."""
     os.makedirs(folder)
     with tempfile.TemporaryDirectory() as scratch:
@@ -36,39 +37,43 @@ def once(database, folder, path, *args, **properties):
             got = subprocess.run(
                 [os.path.join(jdk(), "java"), "-Xmx1g", "-XX:+UseSerialGC", *["-D%s=%s" % w for w in words.items()], "-cp", path,
                  "org.apache.iceberg.rest.Kit", *args], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                text=True, timeout=600).stdout
+                text=True, timeout=HANGS).stdout
         finally:
             daemon.close()
     with open(os.path.join(folder, "kit.log"), "w") as f:
         f.write(got)
-    out = {"passed": [], "failed": [], "skipped": []}
+    out = {"passed": [], "failed": [], "skipped": [], "why": []}
     for line in got.splitlines():
         word, _, rest = line.partition(" ")
-        if word in out:
+        if word in ("passed", "failed", "skipped"):
             out[word].append(rest.split(" ")[0].split(".")[-1])
             if word == "failed":
-                print("kit    FAILED %s" % rest)
+                out["why"].append(rest)
+    if not out["passed"]:
+        out["why"] += got.splitlines()[-3:]
     return out
 
 
-def run(postgres, folder, full=False):
-    """0 when it passes as a whole."""
+def run(postgres, folder, report, full=False):
     jars = subprocess.run([os.path.join(ROOT, "scripts/jars.sh"), os.path.join(HERE, "pom.xml")], check=True, text=True,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE).stdout.strip()
-    path, bad = classes(jars), 0
+    path = classes(jars)
     ways = [("as it is", {})]
     if full:
         ways += [("snapshot-loading-mode=REFS", {"snapshot-loading-mode": "REFS"}), ("rest-page-size=2", {"rest-page-size": "2"})]
+
+    def judge(name, got, good, more=()):
+        counts = "%d passed, %d failed, %d switched off by the kit" % tuple(len(got[k]) for k in ("passed", "failed", "skipped"))
+        print("kit    %s: %s: %s" % (name, counts, "ok" if good else "FAILED"), flush=True)
+        if good:
+            report.count("kit", "ok")
+        else:
+            report.fail("kit", name, [*(got["why"][:6] or [counts]), *more])
+
     for n, (name, properties) in enumerate(ways):
         got = once(postgres.database(), os.path.join(folder, "kit%d" % n), path, **properties)
-        good = not got["failed"] and len(got["passed"]) == PASS and set(got["skipped"]) == OFF
-        print("kit    %s: %d passed, %d failed, %d switched off by the kit: %s" % (
-            name, len(got["passed"]), len(got["failed"]), len(got["skipped"]), "ok" if good else "FAILED"))
-        if not good:
-            print("kit    switched off: %s" % " ".join(sorted(set(got["skipped"]) ^ OFF)))
-            bad += 1
+        judge(name, got, not got["failed"] and len(got["passed"]) == PASS and set(got["skipped"]) == OFF,
+              ["switched off: %s" % " ".join(sorted(set(got["skipped"]) ^ OFF))])
     got = once(postgres.database(), os.path.join(folder, "names"), path, "more")
-    good = not got["failed"] and NAMES <= set(got["passed"])
-    print("kit    names with slashes, nested namespaces: %d passed, %d failed: %s" % (
-        len(got["passed"]), len(got["failed"]), "ok" if good else "FAILED"))
-    return bad + (not good)
+    judge("names with slashes, nested namespaces", got, not got["failed"] and NAMES <= set(got["passed"]),
+          ["missing: %s" % " ".join(sorted(NAMES - set(got["passed"])))])

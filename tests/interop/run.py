@@ -9,13 +9,13 @@ exactly its version. What an engine does not offer is printed with its version, 
 
 import argparse
 import concurrent.futures
+import importlib
 import os
 import re
 import subprocess
 import sys
 import tempfile
 import time
-import traceback
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -25,30 +25,15 @@ import auditor  # noqa: E402
 import catalog_suite  # noqa: E402
 from engine import ENGINES, Cannot, Engine, EngineError  # noqa: E402
 from known import FAULTS, FINDINGS  # noqa: E402
-
-
-class Report:
-    def __init__(self):
-        self.failed = []
-        self.counts = {}
-
-    def count(self, engine, verdict):
-        self.counts[engine, verdict] = self.counts.get((engine, verdict), 0) + 1
-
-    def fail(self, engine, what, lines):
-        self.failed.append("%s: %s" % (engine, what))
-        self.count(engine, "FAILED")
-        print("FAILED %s: %s" % (engine, what))
-        for line in lines:
-            print("       " + line)
+from report import Report  # noqa: E402
 
 
 class Suite:
-    def __init__(self, uri, engines, folder, auditing=True):
+    def __init__(self, uri, engines, folder, report, auditing=True):
         self.auditing, self.proof = auditing, None
         self.full, self.full_engines = False, None
-        self.postgres = self.warehouse = None  # of a run that starts its own
-        self.uri, self.report, self.folder = uri, Report(), folder
+        self.postgres = self.warehouse = self.admin = None  # of a run that starts its own
+        self.uri, self.report, self.folder = uri, report, folder
         self.engines = {n: Engine(n, uri, os.path.join(folder, n + ".log")) for n in engines}
         self.tables = []
         self.base = None  # what clients_suite.py reads with all clients
@@ -68,11 +53,19 @@ class Suite:
             print("ok     %s: %d tables, %.1f s" % (name, len(made), time.monotonic() - began), flush=True)
             return made
         except Exception as e:
-            lines = traceback.format_exc().splitlines()
-            self.report.fail(name, type(e).__name__, lines[-12:])
+            self.report.broke(name, e)
             return []
 
     only = None
+
+    def metric(self, name):
+        """A number of the daemon, labels included; None of one that somebody else started."""
+        if not self.admin:
+            return None
+        for line in self.admin.get("/metrics").body.decode().splitlines():
+            if line.startswith(name + " "):
+                return int(float(line.rpartition(" ")[2]))
+        raise KeyError(name)
 
     def has(self, *names):
         return all(n in self.engines for n in names)
@@ -109,8 +102,14 @@ class Suite:
 
     def read_all(self):
         """The engines side by side: each is a process of its own."""
+        def one(engine):
+            try:
+                self.read_by(engine)
+            except Exception as e:
+                self.report.broke(engine.name, e)
+
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
-            list(pool.map(self.read_by, self.engines.values()))
+            list(pool.map(one, self.engines.values()))
 
     def read_by(self, engine, bulk=None):
         """Tables in bulk once each, with row ids where engine and table have them; without a list of them: those that may
@@ -199,11 +198,6 @@ class Suite:
         names = sorted({n for n, _ in self.report.counts})
         for n in names:
             print("%-14s %s" % (n, ", ".join("%s %d" % (v, c) for (e, v), c in sorted(self.report.counts.items()) if e == n)))
-        if self.report.failed:
-            print("interop: %d FAILED: %s" % (len(self.report.failed), "; ".join(self.report.failed[:20])))
-            return 1
-        print("interop: all passed")
-        return 0
 
 
 def catalog_part(suite):
@@ -226,50 +220,72 @@ def catalog_part(suite):
             suite.prove_auditor(base[0])
 
 
+# The modules of each part of the run, in this order.
+PARTS = {"frazil": ("frazil_suite",), "matrix": ("matrix_suite", "v2_suite"), "messages": ("message_suite",),
+         "between": ("between_suite",), "types": ("types_suite",), "files": ("files_suite",), "clients": ("clients_suite",),
+         "mixed": ("mixed_suite",)}
+
+
+def clock_part(suite):
+    import clock_suite
+    clock_suite.run(suite)
+    if suite.warehouse:
+        suite.part("java loads every version of all tables", clock_suite.load_all, suite)
+
+
+def full_part(suite, parts):
+    import full_suite
+    full_suite.run(suite, parts)
+
+
 def run(suite, parts, rpc):
+    step = suite.report.step
     if "catalog" in parts:
-        catalog_part(suite)
-    if "frazil" in parts:
-        import frazil_suite
-        frazil_suite.run(suite, rpc)
-    if "matrix" in parts:
-        import matrix_suite
-        matrix_suite.run(suite, rpc)
-        import v2_suite
-        v2_suite.run(suite, rpc)
-    if "messages" in parts:
-        import message_suite
-        message_suite.run(suite, rpc)
-    if "between" in parts:
-        import between_suite
-        between_suite.run(suite, rpc)
-    if "types" in parts:
-        import types_suite
-        types_suite.run(suite, rpc)
-    if "files" in parts:
-        import files_suite
-        files_suite.run(suite, rpc)
-    if "clients" in parts:
-        import clients_suite
-        clients_suite.run(suite, rpc)
-    if "mixed" in parts:
-        import mixed_suite
-        mixed_suite.run(suite, rpc)
+        step("catalog", catalog_part, suite)
+    for part, modules in PARTS.items():
+        for module in modules if part in parts else ():
+            step(part, importlib.import_module(module).run, suite, rpc)
     if "clock" in parts:
-        import clock_suite
-        clock_suite.run(suite)
-        if suite.warehouse:
-            suite.part("java loads every version of all tables", clock_suite.load_all, suite)
-    suite.read_all()
+        step("clock", clock_part, suite)
+    step("reading", suite.read_all)
     suite.rpc = rpc
     if suite.full:
-        import full_suite
-        full_suite.run(suite, parts)
+        step("full", full_part, suite, parts)
     if suite.auditing:
-        suite.audit_all()
-        suite.end_proof()
+        step("audit", suite.audit_all)
+        step("audit", suite.end_proof)
     suite.close()
-    return suite.summary()
+    suite.summary()
+
+
+def own(a, parts, names, folder, report):
+    """A run with a PostgreSQL and daemons of its own."""
+    os.environ.setdefault("FRAZILD", "build/gcc/frazild")
+    from support.daemon import Daemon
+    from support.postgres import Postgres
+    postgres = Postgres()
+    try:
+        # Every snapshot of an engine is looked at, and none may seem to contradict its files.
+        daemon = Daemon(folder, postgres.database(), {
+            "rest.verify-snapshots": "reject",
+            # What is deleted goes at once: purged files are gone when it is looked, and whatever is deleted wrongly is missed.
+            "cleaner.interval-ms": "20", "cleaner.grace-ms": "2000",
+            # A client that shares a busy machine with all the workers may need long to come back.
+            "commit.fairness-ms": "10000",
+            "rest.idempotency-lifetime-ms": "5000", **dict(s.split("=", 1) for s in a.set)})
+        try:
+            suite = Suite(daemon.uri, names, folder, report, not a.no_audit)
+            suite.full = a.full
+            suite.full_engines = a.full_engines and a.full_engines.split(",")
+            suite.postgres, suite.warehouse, suite.admin = postgres, daemon.warehouse, daemon.admin
+            run(suite, parts, daemon.rpc)
+        finally:
+            daemon.close()
+        for part in ("moving", "kit", "contract"):
+            if part in parts:
+                report.step(part, importlib.import_module(part + "_suite").run, postgres, folder, report, a.full)
+    finally:
+        postgres.remove()
 
 
 def main():
@@ -284,43 +300,22 @@ def main():
     p.add_argument("--only", help="writers of the frazil part whose name holds this text")
     p.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="settings of the daemon that is started")
     a = p.parse_args()
-    names = a.engines.split(",")
+    names, parts = a.engines.split(","), a.parts.split(",")
+    unknown = set(parts) - {*PARTS, "catalog", "clock", "moving", "kit", "contract"}
+    if unknown:
+        p.error("no such part: " + ", ".join(sorted(unknown)))
     Suite.only = a.only
     folder = tempfile.mkdtemp(prefix="frazil-interop-")
     print("logs   %s" % folder)
+    report = Report()
     if a.uri:
-        return run(Suite(a.uri, names, folder, not a.no_audit), a.parts.split(","), a.rpc)
-    os.environ.setdefault("FRAZILD", "build/gcc/frazild")
-    from support.daemon import Daemon
-    from support.postgres import Postgres
-    postgres = Postgres()
-    try:
-        # Every snapshot of an engine is looked at, and none may seem to contradict its files.
-        daemon = Daemon(folder, postgres.database(), {
-            "rest.verify-snapshots": "reject",
-            # What is deleted goes at once: purged files are gone when it is looked, and whatever is deleted wrongly is missed.
-            "cleaner.interval-ms": "20", "cleaner.grace-ms": "2000",
-            "rest.idempotency-lifetime-ms": "5000", **dict(s.split("=", 1) for s in a.set)})
-        try:
-            suite = Suite(daemon.uri, names, folder, not a.no_audit)
-            suite.full = a.full
-            suite.full_engines = a.full_engines and a.full_engines.split(",")
-            suite.postgres, suite.warehouse = postgres, daemon.warehouse
-            status = run(suite, a.parts.split(","), daemon.rpc)
-        finally:
-            daemon.close()
-        if "moving" in a.parts.split(","):
-            import moving_suite
-            status |= moving_suite.run(postgres, folder) != 0
-        if "kit" in a.parts.split(","):
-            import kit_suite
-            status |= kit_suite.run(postgres, folder, a.full) != 0
-        if "contract" in a.parts.split(","):
-            import contract_suite
-            status |= contract_suite.run(postgres, folder)
-        return status
-    finally:
-        postgres.remove()
+        report.step("run", lambda: run(Suite(a.uri, names, folder, report, not a.no_audit), parts, a.rpc))
+    else:
+        report.step("run", own, a, parts, names, folder, report)
+    # Whatever was printed before: these are the last lines.
+    sys.stderr.flush()
+    print("\n".join(report.closing()), flush=True)
+    return 1 if report.failures else 0
 
 
 if __name__ == "__main__":

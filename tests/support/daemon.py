@@ -108,11 +108,11 @@ class Daemon:
                 cwd=self.folder, env=self.environment(), preexec_fn=die_with_parent)
         return self.process
 
-    def start(self, timeout=30, **settings):
+    def start(self, timeout=120, **settings):
         self.spawn(**settings)
         self.wait_ready(timeout)
 
-    def wait_ready(self, timeout=30):
+    def wait_ready(self, timeout=120):
         end = time.monotonic() + timeout
         while True:
             code = self.process.poll()

@@ -16,8 +16,12 @@ import org.apache.iceberg.data.GenericFileWriterFactory;
 import org.apache.iceberg.data.GenericRecord;
 import org.apache.iceberg.data.Record;
 import org.apache.iceberg.deletes.BaseDVFileWriter;
+import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.io.DataWriter;
 import org.apache.iceberg.io.OutputFileFactory;
+import org.apache.iceberg.metrics.CommitReport;
+import org.apache.iceberg.metrics.MetricsReport;
+import org.apache.iceberg.metrics.MetricsReporter;
 
 /**
  * An unmodified client of the Java library that commits to one table until its input ends.
@@ -26,7 +30,9 @@ import org.apache.iceberg.io.OutputFileFactory;
  *
  * Appends files of three rows (ids FIRST_ID and up); every eighth commit instead deletes the middle
  * row of its oldest file with a vector, every seventh drops such a file whole. After each
- * acknowledged commit it prints one line: the operation, milliseconds and the ids that it changed.
+ * acknowledged commit it prints one line: the operation, milliseconds, how many attempts it took and
+ * the ids that it changed. Exit 1 when a commit failed, 3 when it lost every race that the table's
+ * retries allow.
  */
 public class Beside {
   private static final int ROWS = 3;
@@ -35,6 +41,18 @@ public class Beside {
   private record Own(DataFile file, int first) {}
 
   private Beside() {}
+
+  /** The library's own count of the attempts of a commit. */
+  public static class Attempts implements MetricsReporter {
+    private static volatile long last;
+
+    @Override
+    public void report(MetricsReport report) {
+      if (report instanceof CommitReport commit) {
+        last = commit.commitMetrics().attempts().value();
+      }
+    }
+  }
 
   private static DataFile write(Table table, int first, int task) throws Exception {
     DataWriter<Record> writer =
@@ -77,15 +95,31 @@ public class Beside {
 
   private static void print(String op, long began, List<Integer> ids) {
     System.out.printf(
-        "{\"op\":\"%s\",\"ms\":%d,\"ids\":%s}%n", op, (System.nanoTime() - began) / 1000000, ids);
+        "{\"op\":\"%s\",\"ms\":%d,\"attempts\":%d,\"ids\":%s}%n",
+        op, (System.nanoTime() - began) / 1000000, Attempts.last, ids);
     System.out.flush();
   }
 
-  public static void main(String[] args) throws Exception {
+  /** The client's threads would keep the process alive. */
+  public static void main(String[] args) {
+    try {
+      work(args);
+    } catch (CommitFailedException e) {
+      e.printStackTrace();
+      System.exit(3);
+    } catch (Exception e) {
+      e.printStackTrace();
+      System.exit(1);
+    }
+    System.exit(0);
+  }
+
+  private static void work(String[] args) throws Exception {
     Map<String, String> properties = new HashMap<>();
     properties.put("type", "rest");
     properties.put("uri", args[0]);
     properties.put("rest-metrics-reporting-enabled", "false");
+    properties.put("metrics-reporter-impl", Attempts.class.getName());
     Catalog catalog = CatalogUtil.buildIcebergCatalog("beside", properties, new Configuration());
     Table table = catalog.loadTable(TableIdentifier.of(args[1], args[2]));
     int next = Integer.parseInt(args[3]);
@@ -118,6 +152,5 @@ public class Beside {
         print("append", began, ids);
       }
     }
-    System.exit(0);
   }
 }
