@@ -360,7 +360,9 @@ static struct bytes error_reply(struct call *call, const struct err *err)
 	}
 	if (err->st == ST_NOT_AUTHORIZED) {
 		call->headers[call->n_headers].name = "WWW-Authenticate";
-		call->headers[call->n_headers++].value = "Bearer realm=\"frazil\"";
+		call->headers[call->n_headers++].value =
+			call->token_bad ? "Bearer realm=\"frazil\", error=\"invalid_token\""
+					: "Bearer realm=\"frazil\"";
 	}
 	if (err->st == ST_METHOD_NOT_ALLOWED) {
 		call->headers[call->n_headers].name = "Allow";

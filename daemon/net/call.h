@@ -22,8 +22,8 @@ typedef void (*route_fn)(struct call *own_call);
 /* Handlers by route; unset ones answer NOT_ACCEPTABLE. */
 struct route_table {
 	route_fn fn[ROUTE__COUNT];
-	/* Asked before each call of the REST port: sets the principal, or answers the call and returns
-	 * false. NULL: everybody may come. */
+	/* Asked before each call of the REST port, when its head is here alone: sets the principal, or
+	 * answers the call and returns false. NULL: everybody may come. */
 	bool (*admit)(struct call *call);
 	/* Gets every call with an Idempotency-Key, and the handler that it was for. May be NULL. */
 	void (*gate)(struct call *own_call, route_fn fn);
@@ -61,6 +61,7 @@ struct call {
 	struct strv if_none_match, idempotency_key, access_delegation, content_type, accept_encoding,
 		authorization;
 	struct strv principal;
+	bool token_bad; /* one was shown, and did not open */
 	int64_t started_mono_us, deadline_mono_us;
 	void *user; /* the handler's */
 	const struct call_hold *hold; /* NULL: answers go out */
@@ -70,6 +71,7 @@ struct call {
 	struct front *front;
 	struct http_req *req; /* NULL once answered */
 	struct buf body_buf;
+	bool begun; /* the handler has it */
 	bool answered, handled;
 	size_t n_headers;
 	struct {

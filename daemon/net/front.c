@@ -7,6 +7,7 @@
 #include "daemon/net/http.h"
 #include "daemon/notify.h"
 #include "proto/base/digest.h"
+#include "proto/rest/rb_oauth.h"
 
 /* Memory of a handler, beside twice the largest body. */
 #define ARENA_SPARE ((size_t)16 * 1024 * 1024)
@@ -105,7 +106,7 @@ static void op_over(void *ctx, struct http_req *r)
 	(void)ctx;
 	call->req = NULL;
 	call->answered = true;
-	if (call->handled)
+	if (call->handled || !call->begun)
 		call_free(call);
 }
 
@@ -151,7 +152,9 @@ static struct call *call_new(struct front *f)
 	return call;
 }
 
-static void op_serve(void *ctx, struct http_req *r)
+/* All that needs no body is judged before one byte of it is taken: nobody without a token fills the
+ * memory that bodies have. */
+static void op_head(void *ctx, struct http_req *r)
 {
 	struct front *f = ctx;
 	struct err err;
@@ -165,8 +168,6 @@ static void op_serve(void *ctx, struct http_req *r)
 	call->started_mono_us = http_started_mono_us(r);
 	call->deadline_mono_us = http_deadline_mono_us(r);
 	call->principal = STRV("anonymous");
-	http_take_body(r, &call->body_buf);
-	call->body = buf_bytes(&call->body_buf);
 	http_set_user(r, call);
 	if (!arena_strv(&call->arena, http_method(r), &call->method) ||
 	    !arena_strv(&call->arena, http_target(r), &call->target) ||
@@ -188,26 +189,36 @@ static void op_serve(void *ctx, struct http_req *r)
 	const struct route_table *t = f->app->routes;
 	if (f->surface == ROUTE_REST && t->admit && !t->admit(call))
 		return;
-	/* The token route takes a form. */
-	if (call->body.n && call->hit.route != ROUTE_oauth_token && !is_json(call->content_type)) {
+	/* The token route takes a form, a small one, from everybody. */
+	bool form = call->hit.route == ROUTE_oauth_token;
+	if (http_has_body(r) && !form && !is_json(call->content_type))
 		err_set(&err, ST_UNSUPPORTED_MEDIA, "Content-Type", "must be application/json");
-		call_reply_err(call, &err);
-		return;
-	}
-	route_fn fn = t->fn[call->hit.route];
-	if (!fn) {
+	else if (!t->fn[call->hit.route])
 		err_set(&err, ST_NOT_ACCEPTABLE, "", "%s is not offered by this server",
 			route_name(call->hit.route));
-		call_reply_err(call, &err);
+	else if (form && !http_limit_body(r, RB_OAUTH_BODY_MAX))
+		err_set(&err, ST_TOO_LARGE, "", "a form may have %d bytes", RB_OAUTH_BODY_MAX);
+	else
 		return;
-	}
+	call_reply_err(call, &err);
+}
+
+static void op_serve(void *ctx, struct http_req *r)
+{
+	struct call *call = http_user(r);
+	const struct route_table *t = call->app->routes;
+	route_fn fn = t->fn[call->hit.route];
+	(void)ctx;
+	http_take_body(r, &call->body_buf);
+	call->body = buf_bytes(&call->body_buf);
+	call->begun = true;
 	if (t->gate && call->idempotency_key.p)
 		t->gate(call, fn);
 	else
 		fn(call);
 }
 
-static const struct http_ops ops = {op_serve, op_overdue, op_over, call_error_body};
+static const struct http_ops ops = {op_head, op_serve, op_overdue, op_over, call_error_body};
 
 static enum status front_start(struct app *app, enum route_surface surface, struct strv listen,
 			       const char *name, struct front **ret_front, struct err *err)
@@ -269,6 +280,8 @@ static void collect_rest(void *ctx)
 	struct http_stats s = http_stats(f->http);
 	ad_metrics_set(METRIC_rest_connections, s.connections);
 	ad_metrics_set(METRIC_rest_running, s.requests);
+	ad_metrics_set(METRIC_rest_body_bytes, (int64_t)s.bodies);
+	ad_metrics_set(METRIC_rest_parting, (int64_t)s.parting);
 	ad_metrics_copy(METRIC_rest_refused, s.refused);
 	ad_metrics_copy(METRIC_rest_cut, s.cut);
 }

@@ -31,6 +31,7 @@
 
 #include "conf/log.h"
 #include "daemon/net/http_head.h"
+#include "daemon/net/parting.h"
 
 /* Head of a request and its answer's head live in it; one per connection, idle ones too. */
 #define CONNECTION_MEMORY ((size_t)32 * 1024)
@@ -45,10 +46,12 @@
 /* Seconds after which a refused client may come again. */
 #define RETRY_AFTER "1"
 #define BACKLOG 1024
+/* A refused body up to this is read over, for nothing and into nothing. */
+#define SKIP_MAX ((size_t)64 * 1024)
 /* Bytes a second that a client must read of a long answer, beyond the time of a request. */
 #define SLOWEST_READER 65536
 
-enum req_state { REQ_HEAD, REQ_BODY, REQ_SERVING, REQ_REPLIED };
+enum req_state { REQ_HEAD, REQ_JUDGING, REQ_BODY, REQ_SERVING, REQ_REPLIED };
 
 struct http {
 	struct http_options o;
@@ -58,7 +61,8 @@ struct http {
 	struct loop_timer timer; /* libmicrohttpd's own timeouts */
 	struct sockaddr_storage bound;
 	struct http_stats stats;
-	size_t bodies; /* bytes held */
+	struct parting parting;
+	size_t limited; /* bytes of limited bodies that are being read */
 	bool inside;   /* libmicrohttpd must not be entered from its own callbacks */
 	bool draining, closing;
 	int suspended; /* requests that a handler works on */
@@ -74,6 +78,7 @@ struct conn {
 	struct MHD_Connection *conn;
 	struct loop_timer timer;
 	int64_t waits_mono_us, until_mono_us;
+	bool parts; /* it was answered before it had sent all */
 };
 
 struct http_req {
@@ -81,6 +86,11 @@ struct http_req {
 	struct MHD_Connection *conn;
 	enum req_state state;
 	bool suspended;
+	bool has_body;	    /* announced */
+	bool waits;	    /* a refusal goes out before it */
+	size_t stated;	    /* Content-Length */
+	size_t max_body;
+	bool limited;
 	enum status refuse; /* of the body: answered when it has been read */
 	struct MHD_Response *response;
 	unsigned int status;
@@ -159,13 +169,13 @@ static enum MHD_Result send_response(struct MHD_Connection *conn, unsigned int s
 	return real(conn, status, response);
 }
 
-/* The error model for a refusal of the library's own, straight into the socket, which is closed
- * then: queued while it reads a head, the answer's head would go out twice. */
+/* The error model for a refusal of the library's own, straight into the socket, whose sending side is
+ * closed then: queued while it reads a head, the answer's head would go out twice. */
 static void send_error(struct http *h, int fd, unsigned int status)
 {
 	struct err err = {0};
 	struct buf body, all;
-	char date[40], rest[4096];
+	char date[40];
 	struct tm tm;
 	time_t now = (time_t)(loop_wall_ms() / 1000);
 	if (status == MHD_HTTP_URI_TOO_LONG || status == MHD_HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE)
@@ -193,9 +203,6 @@ static void send_error(struct http *h, int fd, unsigned int status)
 	buf_fini(&all);
 	buf_fini(&body);
 	h->stats.refused++;
-	/* Unread bytes would make the close a reset. */
-	for (int i = 0; i < 64 && recv(fd, rest, sizeof rest, MSG_DONTWAIT) > 0; i++)
-		;
 }
 
 /* Takes the place of the library's function of this name, which the library calls for its own
@@ -210,10 +217,12 @@ enum MHD_Result MHD_queue_response(struct MHD_Connection *conn, unsigned int sta
 		MHD_get_connection_info(conn, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
 	if (at < 0 || !context || !context->socket_context)
 		return send_response(conn, status, response);
-	send_error(((struct conn *)context->socket_context)->h, at, status);
+	struct conn *c = context->socket_context;
+	send_error(c->h, at, status);
+	c->parts = true;
 	/* What it sends now fails, and it closes in its own time: told that nothing was queued it would
 	 * free the connection's memory, which its parser of arguments still reads. */
-	shutdown(at, SHUT_RDWR);
+	shutdown(at, SHUT_WR);
 	return send_response(conn, status, response);
 }
 
@@ -233,7 +242,8 @@ static enum MHD_Result queue_reply(struct http_req *r)
 
 void http_reply(struct http_req *r, const struct http_reply *reply)
 {
-	ASSERT(r->state == REQ_SERVING && reply->n_headers <= HTTP_HEADERS_MAX);
+	ASSERT((r->state == REQ_SERVING || r->state == REQ_JUDGING) &&
+	       reply->n_headers <= HTTP_HEADERS_MAX);
 	r->state = REQ_REPLIED;
 	r->status = (unsigned int)reply->status;
 	/* The bytes are only read; the interface lacks const. */
@@ -297,6 +307,9 @@ static enum status check_head(struct http_req *r, const char *version, struct er
 	http_head_init(&head, CONNECTION_MEMORY);
 	http_head_line(&head, r->method, r->line_target, r->target_n, version);
 	MHD_get_connection_values_n(r->conn, MHD_HEADER_KIND, on_header, &head);
+	r->has_body = http_head_has_body(&head);
+	r->waits = r->has_body && http_head_waits(&head, SKIP_MAX);
+	r->stated = head.length;
 	return http_head_judge(&head, version, r->h->o.max_body, err);
 }
 
@@ -304,7 +317,9 @@ static enum status check_head(struct http_req *r, const char *version, struct er
 
 static void drop_body(struct http_req *r)
 {
-	r->h->bodies -= r->body.n;
+	r->h->stats.bodies -= r->body.n;
+	if (r->limited)
+		r->h->limited -= r->body.n;
 	buf_fini(&r->body);
 }
 
@@ -315,14 +330,17 @@ static void take_body(struct http_req *r, const char *data, size_t n)
 	struct http *h = r->h;
 	if (r->refuse != ST_OK)
 		return;
-	if (n > h->o.max_bodies - h->bodies) {
+	if (n > h->o.max_bodies - h->stats.bodies ||
+	    (r->limited && h->limited + n > h->o.max_body)) {
 		drop_body(r);
 		r->refuse = ST_OVERLOADED;
 		return;
 	}
 	size_t before = r->body.n;
 	buf_put(&r->body, data, n);
-	h->bodies += r->body.n - before;
+	h->stats.bodies += r->body.n - before;
+	if (r->limited)
+		h->limited += r->body.n - before;
 	if (!buf_ok(&r->body)) {
 		drop_body(r);
 		r->refuse = ST_TOO_LARGE;
@@ -333,8 +351,7 @@ static void serve(struct http_req *r)
 {
 	struct err err = {0};
 	if (r->refuse == ST_TOO_LARGE) {
-		err_set(&err, ST_TOO_LARGE, "", "the body is larger than %zu bytes",
-			r->h->o.max_body);
+		err_set(&err, ST_TOO_LARGE, "", "the body is larger than %zu bytes", r->max_body);
 		refuse(r, &err);
 	} else if (r->refuse != ST_OK) {
 		err_set(&err, r->refuse, "", "too many bytes of request bodies are in memory");
@@ -412,7 +429,9 @@ static void on_deadline(struct loop_timer *t)
 {
 	struct http_req *r = CONTAINER_OF(t, struct http_req, timer);
 	int64_t now = loop_mono_us(r->h->o.loop);
-	bool reads = r->state == REQ_HEAD || r->state == REQ_BODY;
+	/* With an answer that is not queued yet a body is read over. */
+	bool reads = r->state == REQ_HEAD || r->state == REQ_BODY ||
+		     (r->state == REQ_REPLIED && r->response);
 	if (now < r->due_mono_us && reads && has_ended(r->conn)) {
 		hang_up(r->h, r->conn);
 		return;
@@ -432,6 +451,15 @@ static void on_deadline(struct loop_timer *t)
 	cut(r->h, r->conn);
 }
 
+/* In the handler's first call: closes the connection after it. */
+static enum MHD_Result answer_early(struct http_req *r)
+{
+	struct conn *c = conn_of(r->conn);
+	if (c)
+		c->parts = true;
+	return queue_reply(r);
+}
+
 /* A request line was read; the target is not decoded yet. Its return value becomes *con_cls. */
 static void *on_target(void *cls, const char *target, struct MHD_Connection *conn)
 {
@@ -445,7 +473,8 @@ static void *on_target(void *cls, const char *target, struct MHD_Connection *con
 	r->h = h;
 	r->conn = conn;
 	r->started_mono_us = loop_mono_us(h->o.loop);
-	buf_init(&r->body, h->o.max_body);
+	r->max_body = h->o.max_body;
+	buf_init(&r->body, r->max_body);
 	loop_timer_init(&r->timer, on_deadline);
 	r->due_mono_us = http_deadline_mono_us(r);
 	loop_timer_set(h->o.loop, &r->timer, earlier(r->due_mono_us, r->started_mono_us + LOOK_US));
@@ -472,9 +501,15 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *conn, const 
 		r->method = method;
 		if (check_head(r, version, &err) != ST_OK) {
 			refuse(r, &err);
-			return queue_reply(r);
+			return answer_early(r);
 		}
-		r->state = REQ_BODY;
+		r->state = REQ_JUDGING;
+		r->h->o.ops->head(r->h->o.ctx, r);
+		if (r->state == REQ_REPLIED && r->waits)
+			return answer_early(r);
+		/* Otherwise a later call answers, so that the connection goes on. */
+		if (r->state == REQ_JUDGING)
+			r->state = REQ_BODY;
 		return MHD_YES;
 	}
 	case REQ_BODY:
@@ -485,8 +520,13 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *conn, const 
 		}
 		serve(r);
 		break;
+	case REQ_JUDGING:
 	case REQ_SERVING:
 	case REQ_REPLIED:
+		if (*upload_n) {
+			*upload_n = 0;
+			return MHD_YES;
+		}
 		break;
 	}
 	if (r->response)
@@ -521,6 +561,16 @@ static void on_over(void *cls, struct MHD_Connection *conn, void **con_cls,
 	h->stats.requests--;
 }
 
+/* The library closes its descriptor; the connection goes on with ours. */
+static void part(struct http *h, struct MHD_Connection *conn)
+{
+	int fd = fcntl(fd_of(conn), F_DUPFD_CLOEXEC, 0);
+	if (fd < 0)
+		return;
+	shutdown(fd, SHUT_WR);
+	parting_start(&h->parting, fd, h->o.max_body);
+}
+
 static void on_connection(void *cls, struct MHD_Connection *conn, void **socket_ctx,
 			  enum MHD_ConnectionNotificationCode code)
 {
@@ -536,6 +586,8 @@ static void on_connection(void *cls, struct MHD_Connection *conn, void **socket_
 	} else {
 		struct conn *c = *socket_ctx;
 		loop_timer_cancel(h->o.loop, &c->timer);
+		if (c->parts && !h->closing)
+			part(h, conn);
 		base_free(c);
 		*socket_ctx = NULL;
 		h->stats.connections--;
@@ -619,6 +671,7 @@ enum status http_new(const struct http_options *o, struct http **ret_http, struc
 		base_free(h);
 		return err_set(err, ST_INTERNAL, "", "libmicrohttpd did not start");
 	}
+	parting_init(&h->parting, o->loop);
 	loop_hook_init(&h->hook, LOOP_PHASE_NET, on_hook);
 	loop_timer_init(&h->timer, on_timer);
 	int rc = uv_poll_init(&o->loop->uv, &h->poll, info->epoll_fd);
@@ -653,6 +706,7 @@ static void drain_check(struct http *h)
 		return;
 	}
 	h->closing = true;
+	parting_end(&h->parting);
 	loop_timer_cancel(h->o.loop, &h->timer);
 	loop_hook_disarm(&h->hook);
 	/* Before its descriptor goes away. */
@@ -686,7 +740,9 @@ void http_address(const struct http *h, char *out)
 
 struct http_stats http_stats(const struct http *h)
 {
-	return h->stats;
+	struct http_stats s = h->stats;
+	s.parting = h->parting.n;
+	return s;
 }
 
 struct strv http_method(const struct http_req *r)
@@ -744,6 +800,23 @@ bool http_header_list(const struct http_req *r, const char *name, struct arena *
 	return true;
 }
 
+bool http_has_body(const struct http_req *r)
+{
+	return r->has_body;
+}
+
+bool http_limit_body(struct http_req *r, size_t max)
+{
+	ASSERT(r->state == REQ_JUDGING);
+	if (max < r->max_body) {
+		r->max_body = max;
+		r->limited = true;
+		buf_fini(&r->body);
+		buf_init(&r->body, max);
+	}
+	return r->stated <= r->max_body;
+}
+
 struct bytes http_body(const struct http_req *r)
 {
 	return buf_bytes(&r->body);
@@ -751,13 +824,15 @@ struct bytes http_body(const struct http_req *r)
 
 void http_take_body(struct http_req *r, struct buf *ret_body)
 {
+	if (r->limited)
+		r->h->limited -= r->body.n;
 	*ret_body = r->body;
 	buf_init(&r->body, 0);
 }
 
 void http_body_freed(struct http *h, struct buf *own_body)
 {
-	h->bodies -= own_body->n;
+	h->stats.bodies -= own_body->n;
 	buf_fini(own_body);
 }
 

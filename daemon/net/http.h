@@ -12,7 +12,12 @@ struct http;
 struct http_req;
 
 struct http_ops {
-	/* Head and body are here; exactly one http_reply follows, at once or later. */
+	/* The head is here and none of its body. http_reply refuses, and no byte of a body is taken: a
+	 * short one is read over, so that the connection goes on; for a long one, one in chunks and one
+	 * that waits for 100 Continue the answer goes out at once and the connection ends. Without a
+	 * reply the body is read, and serve follows unless the connection ends. */
+	void (*head)(void *ctx, struct http_req *r);
+	/* The body is here too; exactly one http_reply follows, at once or later. */
 	void (*serve)(void *ctx, struct http_req *r);
 	/* The request's time is over and no reply was given: must call http_reply before it
 	 * returns. */
@@ -41,6 +46,8 @@ struct http_options {
 struct http_stats {
 	int connections, requests; /* now */
 	int64_t refused;           /* answered 4xx by this layer */
+	size_t bodies;		   /* bytes of them held now */
+	size_t parting;	   /* answered, and still sending */
 	int64_t cut; /* closed in the middle of a head, body or answer whose time was over */
 };
 
@@ -67,6 +74,11 @@ struct strv http_header(const struct http_req *r, const char *name);
  * absent. false when the arena is full. */
 MUST_CHECK bool http_header_list(const struct http_req *r, const char *name, struct arena *a,
 				 struct strv *ret_v);
+/* In head: whether a body is announced; a chunked one may turn out empty. */
+bool http_has_body(const struct http_req *r);
+/* In head: this one may have so many bytes only, where that is less than max_body, and all such that are
+ * being read together no more than one of max_body. false: it says that it has more. */
+MUST_CHECK bool http_limit_body(struct http_req *r, size_t max);
 struct bytes http_body(const struct http_req *r);
 /* Moves the body to the caller, who gives it back with http_body_freed (which frees it): it counts
  * against max_bodies until then and may outlive the request. */

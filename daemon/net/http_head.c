@@ -77,7 +77,10 @@ void http_head_field(struct http_head *h, struct strv name, struct strv v)
 			h->bad_encoding = true;
 	} else if (strv_ieq(name, STRV("Host"))) {
 		h->hosts++;
+	} else if (strv_ieq(name, STRV("Authorization"))) {
+		h->proofs++;
 	} else if (strv_ieq(name, STRV("Expect"))) {
+		h->expects = true;
 		if (http_head_bare(v).n > 0 &&
 		    !strv_ieq(http_head_bare(v), STRV("100-continue")))
 			h->bad_expect = true;
@@ -110,6 +113,9 @@ enum status http_head_judge(struct http_head *h, const char *version, size_t max
 		return err_set(err, ST_BAD_REQUEST, "", "more than one Host");
 	if (h->hosts == 0 && strcmp(version, "HTTP/1.0") != 0)
 		return err_set(err, ST_BAD_REQUEST, "", "a Host header is required");
+	/* A proxy in front may have looked at the other one. */
+	if (h->proofs > 1)
+		return err_set(err, ST_BAD_REQUEST, "", "more than one Authorization");
 	if (h->bad_expect)
 		return err_set(err, ST_EXPECTATION, "", "Expect may be 100-continue only");
 	if (h->packed)

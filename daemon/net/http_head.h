@@ -9,8 +9,8 @@
 
 struct http_head {
 	size_t memory; /* that the library reads heads into */
-	int lengths, encodings, hosts;
-	bool bad_line, bad_name, bad_value, bad_length, bad_encoding, bad_expect, packed;
+	int lengths, encodings, hosts, proofs;
+	bool bad_line, bad_name, bad_value, bad_length, bad_encoding, bad_expect, expects, packed;
 	size_t length;	 /* as stated; 0 without */
 	const char *end; /* of the value before */
 };
@@ -30,6 +30,12 @@ MUST_CHECK enum status http_head_judge(struct http_head *h, const char *version,
 static inline bool http_head_has_body(const struct http_head *h)
 {
 	return h->encodings > 0 || h->length > 0;
+}
+/* Whether it waits to be asked for it, or brings more than `max` or nobody knows how much: then a refusal
+ * goes out at once, and the connection ends with it. */
+static inline bool http_head_waits(const struct http_head *h, size_t max)
+{
+	return h->expects || h->encodings > 0 || h->length > max;
 }
 /* The value without the white space that the library leaves behind it (RFC 9110 §5.5 does not). */
 struct strv http_head_bare(struct strv value);

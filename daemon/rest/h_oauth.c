@@ -79,7 +79,7 @@ static void oauth_token(struct call *own_call)
 /* The door: every route of the REST port but the one above. */
 static bool admit(struct call *call)
 {
-	struct strv token, name;
+	struct strv token = {NULL, 0}, name;
 	struct err err = {0};
 	if (call->hit.route == ROUTE_oauth_token)
 		return true;
@@ -90,6 +90,8 @@ static bool admit(struct call *call)
 		err_set(&err, ST_LIMIT, "", "the request is too large");
 	if (err.st == ST_OK)
 		return true;
+	/* Who shows none is told of none (RFC 6750 §3). */
+	call->token_bad = token.n > 0;
 	call_reply_err(call, &err);
 	return false;
 }

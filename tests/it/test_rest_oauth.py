@@ -14,6 +14,7 @@ from frazil import txn
 from support.lab import plain
 from support.openapi import VALIDATOR
 from support.rest import Rest
+from support.wire import H, JSON, Wire
 
 SECRET = "a long secret & more = 1"
 CLIENTS = "# clients\nalice:%s\nbob:0123456789abcdef\n" % SECRET
@@ -89,6 +90,84 @@ def test_door(rest, daemon):
             closed(rest.call(method, path, {} if method == "POST" else None, headers=headers))
     # The operator's port has a door of its own: its address.
     assert daemon.admin.get("/healthz").status == 200
+
+
+def metric(daemon, name):
+    return next(float(line.split()[1]) for line in daemon.admin.get("/metrics").body.decode().splitlines() if line.startswith(name + " "))
+
+
+def shown(token):
+    return b"Authorization: Bearer " + token.encode() + b"\r\n"
+
+
+@pytest.mark.parametrize("framing", [b"Content-Length: 4000000\r\n", b"Transfer-Encoding: chunked\r\n"])
+@pytest.mark.parametrize("expect", [b"", b"Expect: 100-continue\r\n"])
+def test_door_before_the_body(daemon, rest, framing, expect):
+    """All that a head tells is answered when it is here: the final status in place of 100, and nothing is waited for."""
+    good = shown(client(rest).json["access_token"])
+    for proof, bad in ((b"", False), (b"Authorization: Basic YTpi\r\n", False), (b"Authorization: Bearer\r\n", False), (shown("None"), True)):
+        for target in (b"/v1/namespaces", b"/frazil/v1/begin", b"/v1/transactions/commit"):
+            with Wire(daemon) as w:
+                status, headers, _ = w.send(b"POST " + target + b" HTTP/1.1\r\n" + H + JSON + proof + framing + expect + b"\r\n").answer()
+                assert status == 401 and headers[b"connection"] == b"close", (proof, status, headers)
+                # RFC 6750, 3: a reason for who has shown a token, none for who has not.
+                assert headers[b"www-authenticate"] == b'Bearer realm="frazil"' + (b', error="invalid_token"' if bad else b""), headers
+                w.over()
+    for head, want in ((b"POST /v1/nothing HTTP/1.1\r\n" + H + JSON, 404), (b"PUT /v1/namespaces HTTP/1.1\r\n" + H + JSON + good, 405),
+                       (b"POST /v1/namespaces HTTP/1.1\r\n" + H + good + b"Content-Type: text/plain\r\n", 415),
+                       (b"POST /v1/namespaces/a%zz HTTP/1.1\r\n" + H + JSON + good, 400),
+                       (b"POST /v1/namespaces HTTP/1.1\r\n" + H + JSON + good * 2, 400)):
+        with Wire(daemon) as w:
+            assert w.send(head + framing + expect + b"\r\n").answer()[0] == want, head
+            w.over()
+    if expect:  # who may come in is asked for the body
+        with Wire(daemon) as w:
+            assert w.send(b"POST /v1/namespaces HTTP/1.1\r\n" + H + JSON + good + framing + expect + b"\r\n").answer()[0] == 100
+
+
+def test_door_in_a_pipeline(daemon, rest):
+    """A refusal leaves the connection in step where no body or a short one comes; else nothing behind it is served."""
+    good = shown(client(rest).json["access_token"])
+    with Wire(daemon) as w:
+        w.send(b"GET /v1/config HTTP/1.1\r\n" + H + b"\r\n" + b"POST /v1/namespaces HTTP/1.1\r\n" + H + JSON + b"Content-Length: 0\r\n\r\n" +
+               b"GET /v1/config HTTP/1.1\r\n" + H + good + b"\r\n")
+        assert [w.answer()[0] for _ in range(3)] == [401, 401, 200]
+        body = b'{"namespace":["piped"]}'
+        w.send(b"POST /v1/namespaces HTTP/1.1\r\n" + H + JSON + good + b"Content-Length: %d\r\n\r\n" % len(body) + body +
+               b"POST /v1/namespaces HTTP/1.1\r\n" + H + JSON + b"Content-Length: %d\r\n\r\n" % len(body) + body +
+               b"GET /v1/namespaces/piped HTTP/1.1\r\n" + H + good + b"\r\n" +
+               b"POST /v1/namespaces HTTP/1.1\r\n" + H + JSON + b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n" +
+               b"DELETE /v1/namespaces/piped HTTP/1.1\r\n" + H + good + b"\r\n")
+        assert [w.answer()[0] for _ in range(4)] == [200, 401, 200, 401]
+        w.over()
+    assert rest.call("DELETE", "/v1/namespaces/piped", headers=bearer(client(rest).json["access_token"])).status == 204
+
+
+def test_nobody_fills_the_memory(make_daemon, clients):
+    """Eight of the largest bodies may be in memory: none of them is a stranger's, and of forms for tokens there is one at most."""
+    d = make_daemon(settings={"auth.clients-file": str(clients), "rest.max-body-bytes": 200000})
+    rest = Rest(d.uri)
+    token = client(rest).json["access_token"]
+    held = []
+    for target, kind, n in ((b"/v1/namespaces", JSON, 200000), (b"/v1/oauth/tokens", b"Content-Type: application/x-www-form-urlencoded\r\n", 65536)):
+        for _ in range(40):
+            w = Wire(d)
+            held.append(w.send(b"POST " + target + b" HTTP/1.1\r\n" + H + kind + b"Content-Length: %d\r\n\r\n" % n + b" " * (n - 50)))
+    for w in held[:40]:
+        assert w.answer()[0] == 401
+    deadline = time.monotonic() + 20
+    while metric(d, "frazil_rest_body_bytes") < 190000:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert metric(d, "frazil_rest_body_bytes") <= 200000
+    text = '{"namespace":["%s"],"properties":{"k":"%s"}}' % ("large", "v" * 190000)
+    got = rest.raw("POST", "/v1/namespaces", text.encode(), {"Content-Type": "application/json", **bearer(token)})
+    assert got.status == 200, got
+    for w in held:
+        w.sock.close()
+    for framing in (b"Content-Length: 65537\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\n10001\r\n" + b"a" * 65537 + b"\r\n0\r\n\r\n"):
+        with Wire(d) as w:
+            assert w.send(b"POST /v1/oauth/tokens HTTP/1.1\r\n" + H + framing).answer()[0] == 413
 
 
 def test_refused(rest):

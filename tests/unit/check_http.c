@@ -100,6 +100,99 @@ START_TEST(bodies)
 }
 END_TEST
 
+#define SMUGGLED "GET /smuggled " HEAD "\r\n"
+static void early_script(void)
+{
+	/* The final status in place of 100, and before any of the body. */
+	static const char *const asking[] = {
+		"POST /refuse " HEAD "Content-Length: 1000\r\nExpect: 100-continue\r\n\r\n",
+		"POST /refuse " HEAD "Transfer-Encoding: chunked\r\n\r\n",
+		"POST /refuse " HEAD "Transfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n",
+		"POST /refuse " HEAD
+		"Content-Length: 3\r\nExpect: 100-continue\r\n\r\nxyz" SMUGGLED,
+		"POST /refuse " HEAD "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n" SMUGGLED,
+		"PUT /form " HEAD "Content-Length: 11\r\nExpect: 100-continue\r\n\r\n",
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(asking); i++) {
+		const char *want = i + 1 < ARRAY_SIZE(asking) ? "HTTP/1.1 401 " : "HTTP/1.1 413 ";
+		talk(asking[i]);
+		ck_assert_msg(strncmp(answer, want, strlen(want)) == 0, "%zu: %s", i, answer);
+		ck_assert_msg(strstr(answer, "Connection: close\r\n") != NULL, "%zu: %s", i, answer);
+		ck_assert_msg(strstr(answer, "\r\n\r\nrefused, body") != NULL, "%zu: %s", i, answer);
+		ck_assert_int_eq(count(answer, "HTTP/1.1 "), 1);
+	}
+	ck_assert_int_eq(served, 0);
+	/* Without a body, and with one that is soon read over, the connection goes on, in order. */
+	talk("GET /refuse " HEAD "\r\nPOST /refuse " HEAD "Content-Length: 0\r\n\r\nGET /later " HEAD
+	     "\r\nHEAD /refuse " HEAD
+	     "\r\nPUT /refuse " HEAD "Content-Length: 3\r\n\r\nxyzPOST /form " HEAD
+	     "Content-Length: 10\r\n\r\n0123456789"
+	     "POST /form " HEAD "Transfer-Encoding: chunked\r\n\r\nb\r\n0123456789a\r\n0\r\n\r\n"
+	     "GET /b " HEAD LAST "\r\n");
+	ck_assert_int_eq(count(answer, "HTTP/1.1 401 "), 4);
+	ck_assert_int_eq(count(answer, "HTTP/1.1 200 "), 3);
+	ck_assert_int_eq(count(answer, "HTTP/1.1 413 "), 1);
+	const char *p = strstr(answer, "\r\n\r\nlater");
+	ck_assert_ptr_nonnull(p);
+	ck_assert_ptr_nonnull(p = strstr(p, "body=10:0123456789;"));
+	ck_assert_ptr_nonnull(p = strstr(p, "refused TOO_LARGE"));
+	ck_assert_ptr_nonnull(strstr(p, "GET /b"));
+}
+
+START_TEST(early)
+{
+	with_client(early_script);
+	ck_assert_int_eq(heads, 6 + 4);
+	ck_assert_int_eq(served, 3);
+	ck_assert_int_eq(over, heads + served);
+	ck_assert_uint_eq(http_stats(http).bodies, 0);
+}
+END_TEST
+
+/* Who sends a long body in spite of all gets the answer and no reset, and nothing of it is held. */
+static void deaf_script(void)
+{
+	static char part[65536];
+	int fd = dial();
+	send_text(fd, "POST /refuse " HEAD "Content-Length: 8388608\r\n\r\n");
+	for (int i = 0; i < 128; i++)
+		ck_assert_int_eq(send(fd, part, sizeof part, MSG_NOSIGNAL), sizeof part);
+	errno = 0;
+	ck_assert(read_all(fd, answer, sizeof answer));
+	ck_assert_int_ne(errno, ECONNRESET);
+	ck_assert_ptr_nonnull(strstr(answer, "HTTP/1.1 401 "));
+	ck_assert_uint_eq(http_stats(http).bodies, 0);
+	close(fd);
+	while (http_stats(http).parting > 0)
+		poll(NULL, 0, 1);
+	/* The library's own refusals as well. */
+	fd = dial();
+	send_text(fd, "POST /a " HEAD "Content-Length: 99999999999999999999999\r\n\r\n");
+	for (int i = 0; i < 128; i++)
+		ck_assert_int_eq(send(fd, part, sizeof part, MSG_NOSIGNAL), sizeof part);
+	ck_assert(read_all(fd, answer, sizeof answer));
+	ck_assert_int_ne(errno, ECONNRESET);
+	ck_assert_ptr_nonnull(strstr(answer, "HTTP/1.1 413 "));
+	close(fd);
+}
+
+START_TEST(deaf)
+{
+	with_client(deaf_script);
+	ck_assert_int_eq(served, 0);
+}
+END_TEST
+
+static void setup_large(void)
+{
+	options = (struct http_options){.max_connections = 50,
+					.max_body = 16 << 20,
+					.max_bodies = 32 << 20,
+					.request_timeout_ms = 5000,
+					.idle_timeout_ms = 10000};
+	start();
+}
+
 static void oversize_script(void)
 {
 	char chunk[1200], request[4096];
@@ -431,6 +524,7 @@ static Suite *suite(void)
 	tcase_add_test(t, many);
 	tcase_add_test(t, targets);
 	tcase_add_test(t, bodies);
+	tcase_add_test(t, early);
 	tcase_add_test(t, oversize);
 	tcase_add_test(t, garbage);
 	tcase_add_test(t, crowd);
@@ -439,6 +533,11 @@ static Suite *suite(void)
 	tcase_add_test(t, drain);
 	tcase_add_test(t, drain_slow);
 	tcase_add_test(t, address_in_use);
+	suite_add_tcase(s, t);
+	t = tcase_create("large");
+	tcase_set_timeout(t, 20);
+	tcase_add_checked_fixture(t, setup_large, teardown);
+	tcase_add_test(t, deaf);
 	suite_add_tcase(s, t);
 	t = tcase_create("deadline");
 	tcase_set_timeout(t, 20);

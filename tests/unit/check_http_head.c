@@ -193,6 +193,12 @@ START_TEST(two_of_a_kind)
 	whole(&l, "Transfer-Encoding", "chunked");
 	UNIT_STATUS(judged(&l, &err), ST_BAD_REQUEST);
 	begin(&l, "/a");
+	whole(&l, "Host", "h");
+	whole(&l, "Authorization", "Bearer x");
+	UNIT_OK(judged(&l, &err), &err);
+	whole(&l, "authorization", "Bearer x");
+	UNIT_STATUS(judged(&l, &err), ST_BAD_REQUEST);
+	begin(&l, "/a");
 	whole(&l, "Accept", "*");
 	UNIT_STATUS(judged(&l, &err), ST_BAD_REQUEST); /* no Host */
 	UNIT_OK(http_head_judge(&l.h, "HTTP/1.0", 1000, &err), &err);

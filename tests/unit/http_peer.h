@@ -20,7 +20,7 @@ static struct http *http;
 static struct http_options options;
 static uv_async_t wake;
 static char reply_text[1024];
-static atomic_int served, over, overdue, drained;
+static atomic_int heads, served, over, overdue, drained;
 static struct http_req *waiting;
 static struct loop_timer later;
 static int later_ms = 5;
@@ -55,6 +55,19 @@ static void work_done(struct loop_job *job)
 	struct work *w = CONTAINER_OF(job, struct work, job);
 	say(w->r, 200, "job");
 	base_free(w);
+}
+
+/* "/refuse…" is refused by its head, "/form…" may have ten bytes. */
+static void op_head(void *ctx, struct http_req *r)
+{
+	ck_assert_ptr_eq(ctx, &loop);
+	struct strv target = http_target(r);
+	bool small = !strv_starts(target, STRV("/form")) || http_limit_body(r, 10);
+	if (small && !strv_starts(target, STRV("/refuse")))
+		return;
+	heads++;
+	http_set_user(r, &loop);
+	say(r, small ? 401 : 413, http_has_body(r) ? "refused, body" : "refused");
 }
 
 static void op_serve(void *ctx, struct http_req *r)
@@ -106,7 +119,7 @@ static void op_error(const struct err *err, int status, struct buf *out)
 	buf_printf(out, "refused %s", status_info(err->st)->name);
 }
 
-static const struct http_ops ops = {op_serve, op_overdue, op_over, op_error};
+static const struct http_ops ops = {op_head, op_serve, op_overdue, op_over, op_error};
 
 static void on_wake(uv_async_t *a)
 {
