@@ -2,6 +2,8 @@
 
 /* A hold of h is followed by at least 4 h without: a fifth of all time at most. */
 #define SHARE 5
+/* The first hold, when nobody's round is known. */
+#define FIRST_US INT64_C(1000000)
 /* A client that sleeps longer between attempts does not compete. */
 #define ROUND_MAX_US INT64_C(60000000)
 
@@ -23,9 +25,9 @@ void fair_refused(struct fair *f, int64_t now_us, int64_t max_us)
 	f->refused_us = now_us;
 	if (max_us <= 0 || now_us < f->next_us || !competes(f, now_us))
 		return;
-	int64_t span = 4 * f->round_us;
+	int64_t span = f->round_us > 0 ? 4 * f->round_us : FIRST_US;
 	/* A hold that ran out was too short: each attempt that fails makes the next one longer. */
-	if (span <= 0 || span > max_us || f->missed)
+	if (span > max_us || f->missed)
 		span = max_us;
 	f->missed = true;
 	f->began_us = now_us;

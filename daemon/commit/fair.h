@@ -22,8 +22,9 @@ struct fair {
  * against each other are none of this. */
 void fair_own(struct fair *f, int64_t now_us);
 
-/* A client was refused because the head had moved: holds until it is back, at most four
- * of its measured rounds and max_us; max_us alone after a hold in vain; 0 = never. Nothing when a hold would exceed its share. */
+/* A client was refused because the head had moved: holds until it is back, at most four of its measured
+ * rounds (a second when none is) and max_us; max_us alone after a hold in vain; 0 = never. Nothing when a
+ * hold would exceed its share. */
 void fair_refused(struct fair *f, int64_t now_us, int64_t max_us);
 /* When a refusal should be told: now_us, or the earliest time at which a hold may begin with it. */
 int64_t fair_wait(const struct fair *f, int64_t now_us, int64_t max_us);

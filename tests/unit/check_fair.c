@@ -66,6 +66,27 @@ START_TEST(measured)
 }
 END_TEST
 
+/* A client whose round takes seconds (one that validates a long history again) is waited for as well; a
+ * bound of a second would never see it back. Nobody measured yet: a second. */
+START_TEST(slow_client)
+{
+	struct fair f = {0};
+	fair_own(&f, 1000 * MS);
+	fair_refused(&f, 1000 * MS, 5000 * MS);
+	ck_assert_int_eq(f.until_us, 2000 * MS);
+	ck_assert(!fair_arrived(&f, 2300 * MS)); /* after 1.3 s: too late */
+	fair_own(&f, 5900 * MS);
+	ck_assert_int_eq(fair_wait(&f, 5900 * MS, 5000 * MS), 6000 * MS);
+	fair_refused(&f, 6000 * MS, 5000 * MS);
+	ck_assert_int_eq(f.until_us, 11000 * MS); /* after a hold in vain: the bound */
+	ck_assert(fair_arrived(&f, 7300 * MS));
+	fair_own(&f, 12500 * MS);
+	fair_refused(&f, 12600 * MS, 5000 * MS);
+	ck_assert_int_eq(f.until_us, 17600 * MS); /* four rounds of 1.3 s are more than the bound */
+	ck_assert(fair_arrived(&f, 13900 * MS));
+}
+END_TEST
+
 /* Refused without end, by clients that never come back in time: a fifth of the time is held. */
 START_TEST(share)
 {
@@ -107,6 +128,7 @@ static Suite *suite(void)
 	tcase_add_test(t, off);
 	tcase_add_test(t, alone);
 	tcase_add_test(t, measured);
+	tcase_add_test(t, slow_client);
 	tcase_add_test(t, share);
 	suite_add_tcase(s, t);
 	return s;
