@@ -3,6 +3,7 @@
 #include "daemon/bind/bind_store.h"
 
 #include "conf/log.h"
+#include "daemon/bind/crash.h"
 #include "daemon/notify.h"
 #include "store/obj/fs.h"
 
@@ -156,6 +157,7 @@ static enum status start(struct app *app, bool *ret_pending, struct err *err)
 	s->fx = pgfx_new(s->pool);
 	s->cat = pgcat_new(s->pool);
 	pgcat_on_room(s->cat, room, s);
+	crash_watch(s->cat);
 	return ST_OK;
 }
 

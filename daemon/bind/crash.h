@@ -5,12 +5,25 @@
 
 #include "daemon/commit/port.h"
 
+struct pgcat;
+
 #ifdef FRAZIL_FAULT
 void crash_point(const struct effect *e, bool after);
+/* Around the catalog's statements, from now on. */
+void crash_watch(struct pgcat *cat);
+void crash_view_put(bool after);
 #else
 static inline void crash_point(const struct effect *e, bool after)
 {
 	(void)e;
+	(void)after;
+}
+static inline void crash_watch(struct pgcat *cat)
+{
+	(void)cat;
+}
+static inline void crash_view_put(bool after)
+{
 	(void)after;
 }
 #endif

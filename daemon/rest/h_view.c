@@ -1,6 +1,7 @@
 /* Views: a metadata file each, and a row that names it. They share names with tables and need none
  * of the commit core: a commit is one compare-and-swap of the row, tried again on what another
  * client has made of the view meanwhile. */
+#include "daemon/bind/crash.h"
 #include "daemon/rest/h_idem.h"
 #include "daemon/rest/h_rest.h"
 
@@ -28,6 +29,7 @@ struct view_work {
 	struct rb_view_create create;
 	struct rb_view_commit commit;
 	struct uuid uuid;
+	struct uuid attempt; /* that writes the file; nil: it was there before */
 	int64_t version; /* of the row that is being replaced */
 	int attempts;
 	bool again; /* an answer that was given before */
@@ -304,7 +306,19 @@ static void forget_file(struct view_work *w)
 		base_free(l);
 }
 
+static void create_resolved(void *ctx, const struct pg_tabular_result *res);
 static void replace_resolved(void *ctx, const struct pg_tabular_result *res);
+
+static bool registers(const struct view_work *w)
+{
+	return w->call->hit.route == ROUTE_view_register;
+}
+
+/* Another client was faster, or the cleaner: from the start, with another file. */
+static void try_again(struct view_work *w)
+{
+	resolve(w, w->call->hit.route == ROUTE_view_replace ? replace_resolved : create_resolved);
+}
 
 static void published(void *ctx, const struct pg_tabular_result *res)
 {
@@ -320,11 +334,17 @@ static void published(void *ctx, const struct pg_tabular_result *res)
 		fail(w, &err);
 		return;
 	}
-	if (w->call->hit.route != ROUTE_view_register)
+	if (!registers(w)) {
 		forget_file(w);
-	if (err.st == ST_COMMIT_FAILED && ++w->attempts < ATTEMPTS_MAX) {
-		resolve(w, replace_resolved);
-		return;
+		if ((err.st == ST_COMMIT_FAILED || err.st == ST_PATH_CONDEMNED) &&
+		    ++w->attempts < ATTEMPTS_MAX) {
+			try_again(w);
+			return;
+		}
+		if (err.st == ST_PATH_CONDEMNED)
+			err.st = ST_IO;
+	} else if (err.st == ST_PATH_CONDEMNED) {
+		err_prefix(&err, "metadata-location");
 	}
 	if (err.st == ST_ALREADY_EXISTS && strv_starts(strv_of(err.msg), STRV("Table already")))
 		err_set(&err, ST_ALREADY_EXISTS, "", "Table with same name already exists: %s",
@@ -359,13 +379,14 @@ static void publish(struct view_work *w)
 	const struct pg_idem idem = {.k = h_idem(w->call, 200, true)};
 	enum status st =
 		w->call->hit.route == ROUTE_view_replace
-			? pg_tabular_view_replace(cat, w->uuid, w->version, v, n, w->file, &idem,
-						  published, w, &err)
-			: pg_tabular_view_create(cat, w->place.ns, w->place.name, w->view->uuid, v,
-						 n, w->file, &idem, published, w, &err);
+			? pg_tabular_view_replace(cat, w->uuid, w->version, w->attempt, v, n,
+						  w->file, &idem, published, w, &err)
+			: pg_tabular_view_create(cat, w->place.ns, w->place.name, w->view->uuid,
+						 w->attempt, v, n, w->file, &idem, published, w,
+						 &err);
 	if (st == ST_OK)
 		return;
-	if (w->call->hit.route != ROUTE_view_register)
+	if (!registers(w))
 		forget_file(w);
 	fail(w, &err);
 }
@@ -373,6 +394,7 @@ static void publish(struct view_work *w)
 static void stored(struct op *op, enum status st, const struct err *err)
 {
 	struct view_work *w = op->ctx;
+	crash_view_put(true);
 	if (st == ST_OK) {
 		publish(w);
 		return;
@@ -389,9 +411,30 @@ static void put(struct view_work *w)
 {
 	struct err err = {0};
 	op_init(&w->obj.op, stored, w);
+	crash_view_put(false);
 	if (obj_put(bind_obj(w->call->app), w->file,
 		    buf_bytes(metadata_file_gzip(w->file) ? &w->packed : &w->json), &w->obj,
 		    &err) != ST_OK)
+		fail(w, &err);
+}
+
+static void ledgered(void *ctx, const struct pg_tabular_result *res)
+{
+	struct view_work *w = ctx;
+	if (res->err.st == ST_OK)
+		put(w);
+	else
+		fail(w, &res->err);
+}
+
+static void ledger(struct view_work *w)
+{
+	struct err err = {0};
+	uint8_t random[16];
+	digest_random(random, sizeof random);
+	w->attempt = uuid_v4(random);
+	if (pg_tabular_view_ledger(bind_cat(w->call->app), w->uuid, w->attempt, w->file, ledgered,
+				   w, &err) != ST_OK)
 		fail(w, &err);
 }
 
@@ -410,7 +453,7 @@ static void packed(struct loop_job *job)
 	if (w->pack_err.st != ST_OK)
 		fail(w, &w->pack_err);
 	else
-		put(w);
+		ledger(w);
 }
 
 /* A codec that the next version could not be written with. */
@@ -425,7 +468,7 @@ static enum status check_codec(const struct view_work *w, struct err *err)
 	return st;
 }
 
-/* Stores w->view as the file after w->before and has the row name it. */
+/* Stores w->view as the file after w->before, its name on the ledger first, and has the row name it. */
 static void store(struct view_work *w)
 {
 	struct err err = {0};
@@ -445,7 +488,7 @@ static void store(struct view_work *w)
 		return;
 	}
 	if (!gzip) {
-		put(w);
+		ledger(w);
 		return;
 	}
 	w->pack_err = (struct err){0};
@@ -493,6 +536,8 @@ static void create_resolved(void *ctx, const struct pg_tabular_result *res)
 				      .version = w->create.version,
 				      .properties = w->create.properties,
 				      .n_properties = w->create.n_properties};
+	view_free(w->view); /* of an earlier attempt */
+	w->view = NULL;
 	if (view_create(&c, &w->view, &err) != ST_OK)
 		fail(w, &err);
 	else

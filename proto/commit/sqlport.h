@@ -199,7 +199,8 @@ struct batch_row {
  *              paths are forgotten instead unless they are sure to be garbage. A path is claimed
  *              under the rule that holds then, whenever its table was chosen.
  * CLEAN_LOOK   while places of a table or view are unknown REFUSED; else the paths that lie at or
- *              beneath a place of another table or view than the one given, APPLIED.
+ *              beneath a place of another table or view than the one given, APPLIED. A nil table
+ *              means every one; of a view's own files only the one that it names is among them then.
  * CLEAN_DONE   claimed paths only: deleted and live ones lose their row, unsure ones are claimed
  *              anew from now.
  * HORIZON      per table: closed_before = max(itself, min(now - lifetime - 10 min, id times of

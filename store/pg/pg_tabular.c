@@ -424,8 +424,42 @@ static void view_create_done(struct pgcat_call *call, const struct pgres *res, s
 	finish(call, &ret);
 }
 
+static void view_ledger_done(struct pgcat_call *call, const struct pgres *res, struct err *err)
+{
+	struct pg_tabular_result ret = {.err = *err};
+	(void)res;
+	/* Whatever became of the row: nothing was written and nothing was named. */
+	if (ret.err.st == ST_COMMIT_UNKNOWN)
+		ret.err.st = ST_UNAVAILABLE;
+	finish(call, &ret);
+}
+
+enum status pg_tabular_view_ledger(struct pgcat *cat, struct uuid view, struct uuid attempt,
+				   struct strv file, pg_tabular_done done, void *ctx,
+				   struct err *err)
+{
+	enum status st = pg_txn_check_paths(&file, 1, err);
+	if (st != ST_OK)
+		return st;
+	struct pgcat_call *call = pgcat_call_new(cat, view_ledger_done, (void (*)(void))done, ctx);
+	call->write = true;
+	struct pgargs *a = pgcat_args(cat);
+	pgargs_uuid(a, view);
+	pgargs_uuid(a, attempt);
+	pgargs_texts(a, &file, 1);
+	return pgcat_send(call, PGSQL_VIEW_LEDGER, err);
+}
+
+static void attempt_arg(struct pgargs *a, struct uuid attempt)
+{
+	if (uuid_is_nil(attempt))
+		pgargs_null(a);
+	else
+		pgargs_uuid(a, attempt);
+}
+
 enum status pg_tabular_view_create(struct pgcat *cat, struct pg_path ns, struct strv name,
-				   struct uuid view, const struct strv *places, size_t n_places,
+				   struct uuid view, struct uuid attempt, const struct strv *places, size_t n_places,
 				   struct strv metadata_location, const struct pg_idem *idem, pg_tabular_done done, void *ctx,
 				   struct err *err)
 {
@@ -451,6 +485,7 @@ enum status pg_tabular_view_create(struct pgcat *cat, struct pg_path ns, struct 
 	pgargs_text(a, metadata_location);
 	pg_idem_args(a, idem ? &idem->k : NULL);
 	pgargs_texts(a, places, n_places);
+	attempt_arg(a, attempt);
 	return pgcat_send(call, PGSQL_VIEW_CREATE, err);
 }
 
@@ -473,6 +508,7 @@ static void view_change_done(struct pgcat_call *call, const struct pgres *res, s
 }
 
 enum status pg_tabular_view_replace(struct pgcat *cat, struct uuid view, int64_t version,
+				    struct uuid attempt,
 				    const struct strv *places, size_t n_places,
 				    struct strv metadata_location, const struct pg_idem *idem, pg_tabular_done done, void *ctx,
 				    struct err *err)
@@ -491,6 +527,7 @@ enum status pg_tabular_view_replace(struct pgcat *cat, struct uuid view, int64_t
 	pgargs_text(a, metadata_location);
 	pg_idem_args(a, idem ? &idem->k : NULL);
 	pgargs_texts(a, places, n_places);
+	attempt_arg(a, attempt);
 	return pgcat_send(call, PGSQL_VIEW_REPLACE, err);
 }
 

@@ -23,7 +23,7 @@ struct pg_tabular_row {
 };
 
 /* Valid until done returns. Statuses: NO_SUCH_NAMESPACE, NO_SUCH_TABLE, NO_SUCH_VIEW,
- * ALREADY_EXISTS, COMMIT_FAILED, UNAVAILABLE (nothing happened), COMMIT_UNKNOWN, KEY_DECIDED (nothing
+ * ALREADY_EXISTS, COMMIT_FAILED, PATH_CONDEMNED, UNAVAILABLE (nothing happened), COMMIT_UNKNOWN, KEY_DECIDED (nothing
  * happened: the row of the key, which may be NULL for none, was there). */
 struct pg_tabular_result {
 	struct err err;
@@ -51,14 +51,23 @@ MUST_CHECK enum status pg_tabular_rename(struct pgcat *cat, struct pg_path from,
 					 struct strv from_name, struct pg_path to,
 					 struct strv to_name, enum pg_tabular_kind kind,
 					 const struct pg_idem *idem, pg_tabular_done done, void *ctx, struct err *err);
+/* Before a view's metadata file is written: its name goes on the ledger for this attempt, and to the
+ * cleaner unless the attempt's create or replace takes it. */
+MUST_CHECK enum status pg_tabular_view_ledger(struct pgcat *cat, struct uuid view,
+					      struct uuid attempt, struct strv file,
+					      pg_tabular_done done, void *ctx, struct err *err);
+/* attempt: what wrote the file, nil for one that was there before. PATH_CONDEMNED: the file has been
+ * given up meanwhile; nothing happened. */
 MUST_CHECK enum status pg_tabular_view_create(struct pgcat *cat, struct pg_path ns,
 					      struct strv name, struct uuid view,
+					      struct uuid attempt,
 					      const struct strv *places, size_t n_places,
 					      struct strv metadata_location,
 					      const struct pg_idem *idem, pg_tabular_done done, void *ctx, struct err *err);
 /* places: where the view keeps its files, its location first; PLACE_TAKEN when another one's are there.
  * Compare-and-swap on the version that resolve gave: COMMIT_FAILED when it is another by now. */
 MUST_CHECK enum status pg_tabular_view_replace(struct pgcat *cat, struct uuid view, int64_t version,
+					       struct uuid attempt,
 					       const struct strv *places, size_t n_places,
 					       struct strv metadata_location, const struct pg_idem *idem, pg_tabular_done done,
 					       void *ctx, struct err *err);

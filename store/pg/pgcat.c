@@ -12,6 +12,7 @@ struct pgcat {
 	int64_t sent; /* all but the resolves */
 	void (*room)(void *ctx);
 	void *room_ctx;
+	void (*step)(enum pgsql stmt, bool after);
 };
 
 struct pgcat *pgcat_new(struct pgpool *pool)
@@ -40,6 +41,11 @@ void pgcat_on_room(struct pgcat *cat, void (*room)(void *ctx), void *ctx)
 {
 	cat->room = room;
 	cat->room_ctx = ctx;
+}
+
+void pgcat_on_step(struct pgcat *cat, void (*step)(enum pgsql stmt, bool after))
+{
+	cat->step = step;
 }
 
 bool pgcat_flush(struct pgcat *cat)
@@ -85,8 +91,13 @@ static void on_done(struct pgc_op *op, enum pgc_end end, const struct pgres *res
 {
 	struct pgcat_call *call = CONTAINER_OF(op, struct pgcat_call, op);
 	struct err why = *err;
+	if (call->cat->step)
+		call->cat->step(call->stmt, true);
 	if (end == PGC_REJECTED && !strcmp(op->sqlstate, "FZ004"))
 		pgcat_place_taken(&why);
+	if (end == PGC_REJECTED && !strcmp(op->sqlstate, "FZ002"))
+		err_set(&why, ST_PATH_CONDEMNED, "",
+			"the file is being deleted, or belongs to a change that is under way");
 	if (end == PGC_LOST)
 		err_set(&why, call->write ? ST_COMMIT_UNKNOWN : ST_UNAVAILABLE, "",
 			"PostgreSQL did not answer");
@@ -130,6 +141,9 @@ enum status pgcat_send(struct pgcat_call *own_call, enum pgsql stmt, struct err 
 		return err_set(err, ST_LIMIT, "", "one statement may take %u bytes",
 			       PGARGS_BYTES_MAX);
 	}
+	own_call->stmt = stmt;
+	if (cat->step)
+		cat->step(stmt, false);
 	if (pgpool_send(cat->pool, PGPOOL_ANY, stmt, &cat->args, &own_call->op)) {
 		cat->sent++;
 		return ST_OK;

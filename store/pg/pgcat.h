@@ -29,6 +29,7 @@ struct pgcat_call {
 	void (*done)(void); /* of the decoder's real type */
 	void *ctx;
 	bool write;
+	enum pgsql stmt;
 	int kind;
 	size_t limit;
 	char name[160];         /* "a.b" or "a.b.t", for messages */
@@ -47,6 +48,10 @@ void pgcat_on_room(struct pgcat *cat, void (*room)(void *ctx), void *ctx);
  * every PGCAT_PATIENCE_US: an answer that takes longer holds nobody else up. */
 bool pgcat_flush(struct pgcat *cat);
 #define PGCAT_PATIENCE_US INT64_C(5000)
+
+/* step(stmt, false) before each statement of pgcat_send is sent, step(stmt, true) when its answer is
+ * there: where the fault build may die. */
+void pgcat_on_step(struct pgcat *cat, void (*step)(enum pgsql stmt, bool after));
 
 /* Sent since the start. */
 int64_t pgcat_statements(const struct pgcat *cat);

@@ -249,19 +249,20 @@ static void names(struct admin *a)
 	EXPECT(uuid_eq(g[1].row.table.u, n.table.u) && uuid_eq(g[2].row.table.u, m.table.u));
 	shared_names(p1, m.table.u, n.table.u);
 
+	const struct uuid before = {{0}}; /* a file that nobody writes now */
 	struct uuid v = m.table.u;
 	v.b[0] ^= 0x55;
-	EXPECT(DO(pg_tabular_view_create(cat, p1, STRV("v1"), v, &STRV("/w/v1"), 1,
+	EXPECT(DO(pg_tabular_view_create(cat, p1, STRV("v1"), v, before, &STRV("/w/v1"), 1,
 					 STRV("/w/v1/1.json"), NULL, tab_done, &got, &err)) == ST_OK);
-	EXPECT(DO(pg_tabular_view_create(cat, p1, STRV("v1"), v, &STRV("/w/v1"), 1,
+	EXPECT(DO(pg_tabular_view_create(cat, p1, STRV("v1"), v, before, &STRV("/w/v1"), 1,
 					 STRV("/w/v1/1.json"), NULL, tab_done, &got, &err)) ==
 	       ST_ALREADY_EXISTS);
 	EXPECT(got.taken_by == PG_TABULAR_VIEW);
-	EXPECT(DO(pg_tabular_view_create(cat, p1, STRV("t1"), v, &STRV("/w/v1"), 1,
+	EXPECT(DO(pg_tabular_view_create(cat, p1, STRV("t1"), v, before, &STRV("/w/v1"), 1,
 					 STRV("/w/v1/1.json"), NULL, tab_done, &got, &err)) ==
 	       ST_ALREADY_EXISTS);
 	EXPECT(got.taken_by == PG_TABULAR_TABLE);
-	EXPECT(DO(pg_tabular_view_create(cat, path(zz, 1), STRV("v1"), v, &STRV("/w/v1"), 1,
+	EXPECT(DO(pg_tabular_view_create(cat, path(zz, 1), STRV("v1"), v, before, &STRV("/w/v1"), 1,
 					 STRV("/w/v1/1.json"), NULL, tab_done, &got, &err)) ==
 	       ST_NO_SUCH_NAMESPACE);
 	struct ran r;
@@ -272,9 +273,9 @@ static void names(struct admin *a)
 	EXPECT(r.r.created == SQL_CREATE_NAME_VIEW);
 	EXPECT(DO(pg_tabular_resolve(cat, p1, STRV("v1"), tab_done, &got, &err)) == ST_OK);
 	EXPECT(got.found && got.row.kind == PG_TABULAR_VIEW && got.row.version == 1);
-	EXPECT(DO(pg_tabular_view_replace(cat, v, 1, &STRV("/w/v1"), 1, STRV("/w/v1/2.json"), NULL, tab_done, &got, &err)) ==
+	EXPECT(DO(pg_tabular_view_replace(cat, v, 1, before, &STRV("/w/v1"), 1, STRV("/w/v1/2.json"), NULL, tab_done, &got, &err)) ==
 	       ST_OK);
-	EXPECT(DO(pg_tabular_view_replace(cat, v, 1, &STRV("/w/v1"), 1, STRV("/w/v1/3.json"), NULL, tab_done, &got, &err)) ==
+	EXPECT(DO(pg_tabular_view_replace(cat, v, 1, before, &STRV("/w/v1"), 1, STRV("/w/v1/3.json"), NULL, tab_done, &got, &err)) ==
 	       ST_COMMIT_FAILED);
 	EXPECT(DO(pg_tabular_resolve(cat, p1, STRV("v1"), tab_done, &got, &err)) == ST_OK);
 	EXPECT(got.row.version == 2 && !strcmp(got.metadata, "/w/v1/2.json"));
@@ -312,6 +313,97 @@ static void names(struct admin *a)
 	EXPECT(DO(pg_tabular_view_drop(cat, m.table.u, NULL, tab_done, &got, &err)) == ST_NO_SUCH_VIEW);
 }
 
+/* ------------------------------------------------------------------ files of views */
+
+static const struct uuid old = {{0}}; /* the attempt of a file that was there before */
+
+static int64_t objects(struct admin *a)
+{
+	return admin_i64(a, "SELECT count(*) FROM frazil.object WHERE path LIKE '/w/vf%'");
+}
+
+static enum status create_vf(struct uuid v, struct uuid attempt, struct strv file)
+{
+	return DO(pg_tabular_view_create(cat, path(ns1, 1), STRV("vf"), v, attempt, &STRV("/w/vf"),
+					 1, file, NULL, tab_done, &got, &err));
+}
+
+static enum status replace_vf(struct uuid v, int64_t version, struct uuid attempt, struct strv file)
+{
+	return DO(pg_tabular_view_replace(cat, v, version, attempt, &STRV("/w/vf"), 1, file, NULL,
+					  tab_done, &got, &err));
+}
+
+static enum status ledger_vf(struct uuid v, struct uuid attempt, struct strv file)
+{
+	return DO(pg_tabular_view_ledger(cat, v, attempt, file, tab_done, &got, &err));
+}
+
+/* What the round for objects without a head claims, and what a look then spares. */
+static size_t claim_vf(struct ran *ret)
+{
+	struct sql_effect e = {.kind = SQL_CLEAN_CLAIM, .u.claim = {.tombstone_ms = 60000, .max = 100}};
+	pgtest_sleep(t, 2);
+	pgtest_run(t, &e, ret);
+	return ret->r.n_paths;
+}
+
+static size_t spared_vf(struct strv file)
+{
+	struct ran r;
+	struct sql_effect e = {.kind = SQL_CLEAN_LOOK, .u.clean_look = {.paths = &file, .n_paths = 1}};
+	pgtest_run(t, &e, &r);
+	EXPECT(r.r.verdict == SQL_APPLIED);
+	return r.r.n_paths;
+}
+
+static void view_files(struct admin *a)
+{
+	const struct uuid v = {{7, 1}}, first = {{7, 2}}, second = {{7, 3}}, third = {{7, 4}};
+	struct ran r;
+	admin_script(a, "UPDATE frazil.tabular SET placed = true"); /* those of the tests before */
+	/* A file that is on the ledger is its attempt's alone. */
+	EXPECT(ledger_vf(v, first, STRV("/w/vf/1.json")) == ST_OK && objects(a) == 1);
+	EXPECT(ledger_vf(v, second, STRV("/w/vf/1.json")) == ST_PATH_CONDEMNED);
+	EXPECT(create_vf(v, second, STRV("/w/vf/1.json")) == ST_PATH_CONDEMNED);
+	EXPECT(create_vf(v, old, STRV("/w/vf/1.json")) == ST_PATH_CONDEMNED);
+	EXPECT(create_vf(v, first, STRV("/w/vf/9.json")) == ST_PATH_CONDEMNED);
+	EXPECT(admin_i64(a, "SELECT count(*) FROM frazil.tabular WHERE name = 'vf'") == 0);
+	EXPECT(create_vf(v, first, STRV("/w/vf/1.json")) == ST_OK && objects(a) == 0);
+	EXPECT(replace_vf(v, 1, first, STRV("/w/vf/1.json")) == ST_PATH_CONDEMNED);
+	/* A refused attempt's row stays until the cleaner has taken the file. */
+	EXPECT(ledger_vf(v, second, STRV("/w/vf/2.json")) == ST_OK);
+	EXPECT(ledger_vf(v, third, STRV("/w/vf/3.json")) == ST_OK);
+	EXPECT(replace_vf(v, 1, second, STRV("/w/vf/2.json")) == ST_OK);
+	EXPECT(replace_vf(v, 1, third, STRV("/w/vf/3.json")) == ST_COMMIT_FAILED && objects(a) == 1);
+	EXPECT(claim_vf(&r) == 1 && !strcmp(r.path, "/w/vf/3.json"));
+	EXPECT(replace_vf(v, 2, third, STRV("/w/vf/3.json")) == ST_PATH_CONDEMNED);
+	EXPECT(replace_vf(v, 2, old, STRV("/w/vf/3.json")) == ST_PATH_CONDEMNED);
+	EXPECT(admin_i64(a, "SELECT view_version FROM frazil.tabular WHERE name = 'vf'") == 2);
+	EXPECT(spared_vf(STRV("/w/vf/3.json")) == 0);
+	/* One that is queued only may be had again. */
+	admin_script(a, "UPDATE frazil.object SET state = 2 WHERE path = '/w/vf/3.json'");
+	EXPECT(replace_vf(v, 2, old, STRV("/w/vf/3.json")) == ST_OK && objects(a) == 0);
+	/* Whatever the queue says, what the view names is spared, and what lies in another's place. */
+	admin_script(a, "INSERT INTO frazil.object (path, table_id, epoch, state, since_ms)"
+			" SELECT p, table_id, -1, 2, 0 FROM frazil.tabular,"
+			" unnest(ARRAY['/w/vf/3.json', '/w/vf/2.json', '/w/vo/1.json']) p"
+			" WHERE name = 'vf'");
+	EXPECT(DO(pg_tabular_view_create(cat, path(ns1, 1), STRV("vo"), second, old, &STRV("/w/vo"), 1,
+					 STRV("/w/vo/0.json"), NULL, tab_done, &got, &err)) == ST_OK);
+	EXPECT(claim_vf(&r) == 3);
+	EXPECT(spared_vf(STRV("/w/vf/3.json")) == 1 && spared_vf(STRV("/w/vo/1.json")) == 1);
+	EXPECT(spared_vf(STRV("/w/vf/2.json")) == 0);
+	/* A table that has come back is not a view: nothing in its place goes by this door. */
+	admin_script(a, "UPDATE frazil.tabular SET kind = 0 WHERE name = 'vf'");
+	EXPECT(spared_vf(STRV("/w/vf/2.json")) == 1);
+	admin_script(a, "UPDATE frazil.tabular SET kind = 1 WHERE name = 'vf'");
+	EXPECT(DO(pg_tabular_view_drop(cat, v, NULL, tab_done, &got, &err)) == ST_OK);
+	EXPECT(spared_vf(STRV("/w/vf/3.json")) == 0);
+	EXPECT(DO(pg_tabular_view_drop(cat, second, NULL, tab_done, &got, &err)) == ST_OK);
+	admin_script(a, "DELETE FROM frazil.object WHERE path LIKE '/w/v%'");
+}
+
 void pgtest_catalog(struct pgtest *test)
 {
 	t = test;
@@ -320,6 +412,7 @@ void pgtest_catalog(struct pgtest *test)
 	cat = pgcat_new(t->pool);
 	namespaces();
 	names(a);
+	view_files(a);
 	pgcat_free(cat);
 	admin_close(a);
 }

@@ -114,18 +114,18 @@ static void namespaces(void)
 
 static void views(void)
 {
-	const struct uuid v = {{9, 9}};
+	const struct uuid v = {{9, 9}}, before = {{0}};
 	const struct pg_idem made = {.k = key(10, 200, true)}, next = {.k = key(11, 200, true)},
 			     gone = {.k = key(12, 204, false)}, moved = {.k = key(13, 204, false)};
-	EXPECT(DO(pg_tabular_view_create(cat, path(ns1), STRV("kv"), v, &STRV("/w/kv"), 1,
+	EXPECT(DO(pg_tabular_view_create(cat, path(ns1), STRV("kv"), v, before, &STRV("/w/kv"), 1,
 					 STRV("/w/kv/1.json"), &made, tab_done, &got, &err)) == ST_OK);
 	EXPECT(look(10) == ST_OK && !strcmp(got.location, "/w/kv/1.json"));
-	EXPECT(DO(pg_tabular_view_replace(cat, v, 1, &STRV("/w/kv"), 1, STRV("/w/kv/2.json"), &made, tab_done, &got,
+	EXPECT(DO(pg_tabular_view_replace(cat, v, 1, before, &STRV("/w/kv"), 1, STRV("/w/kv/2.json"), &made, tab_done, &got,
 					  &err)) == ST_KEY_DECIDED);
-	EXPECT(DO(pg_tabular_view_replace(cat, v, 1, &STRV("/w/kv"), 1, STRV("/w/kv/2.json"), &next, tab_done, &got,
+	EXPECT(DO(pg_tabular_view_replace(cat, v, 1, before, &STRV("/w/kv"), 1, STRV("/w/kv/2.json"), &next, tab_done, &got,
 					  &err)) == ST_OK);
 	EXPECT(look(11) == ST_OK && !strcmp(got.location, "/w/kv/2.json"));
-	EXPECT(DO(pg_tabular_view_replace(cat, v, 1, &STRV("/w/kv"), 1, STRV("/w/kv/3.json"), &gone, tab_done, &got,
+	EXPECT(DO(pg_tabular_view_replace(cat, v, 1, before, &STRV("/w/kv"), 1, STRV("/w/kv/3.json"), &gone, tab_done, &got,
 					  &err)) == ST_COMMIT_FAILED);
 	EXPECT(look(12) == ST_NOT_FOUND);
 	EXPECT(DO(pg_tabular_rename(cat, path(ns1), STRV("kv"), path(ns1), STRV("kw"),

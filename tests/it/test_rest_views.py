@@ -237,6 +237,33 @@ def test_commits_at_once(rest, ns):
     assert len(os.listdir(folder)) == len(good) + 1
 
 
+def test_a_cleaner_that_does_not_wait(make_daemon):
+    """Without a grace a file that is being written counts as given up: another one is written, or nothing has happened."""
+    d = make_daemon(settings={"cleaner.interval-ms": 50, "cleaner.grace-ms": 0, "cleaner.tombstone-ms": 0, "fs.put-delay-ms": 15})
+    rest, at = Checked(d.uri), "/v1/namespaces/vw"
+    rest.want(200, "POST", "/v1/namespaces", {"namespace": ["vw"]})
+    body = {"name": "v", "schema": SCHEMA, "view-version": version(), "properties": {}}
+    answers, named, last = [], set(), None
+    for i in range(40):
+        r = rest.post(at + "/views", {**body, "name": "v%d" % i}) if i % 2 else replace(
+            rest, at, "v0", {"action": "set-properties", "updates": {"k": str(i)}}) if i else create(rest, at, "v0")
+        assert r.status == 200 or r.error["type"] in ("CommitFailedException", "InternalServerError"), r
+        answers.append(r.status)
+        if r.status == 200:
+            named.add(local(r.json["metadata-location"]))
+            last = r.json if i % 2 == 0 else last
+            assert rest.get("%s/views/%s" % (at, "v%d" % i if i % 2 else "v0")).json == r.json
+        elif i % 2:
+            assert rest.head("%s/views/v%d" % (at, i)).status == 404
+    assert answers.count(200) >= 20 and rest.get(at + "/views/v0").json == last
+    end = time.monotonic() + 20
+    found = None
+    while found != named and time.monotonic() < end:
+        time.sleep(0.1)
+        found = {os.path.join(folder, n) for folder, _, names in os.walk(d.warehouse) for n in names}
+    assert found == named
+
+
 def test_rename(rest, ns):
     rest.want(200, "POST", "/v1/namespaces", {"namespace": ["vw", "deep"]})
     made = create(rest, ns, "old").json
