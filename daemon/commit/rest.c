@@ -2,6 +2,7 @@
  * head, in the same queue as the workers' transactions. */
 #include "daemon/commit/state.h"
 
+#include "daemon/commit/intake/intake.h"
 #include "daemon/commit/lineage.h"
 #include "daemon/commit/used.h"
 #include "proto/iceberg/metadata.h"
@@ -547,6 +548,41 @@ enum rest_judged rest_judge(struct core *c, struct batch *b, struct err *err)
 	return changed ? REST_FRESH : REST_SAME;
 }
 
+static bool goes(const struct batch *b, const struct content_file *f)
+{
+	return metadata_spec_by_id(b->base, f->spec_id) && !metadata_spec_by_id(b->fresh, f->spec_id);
+}
+
+/* A worker's files say by which spec their partition values are to be read. The id of one that is gone may
+ * be given to another spec, also by later requests: it stays while a transaction has files under it. */
+static bool spec_is_staged(struct core *c, struct batch *b, struct err *err)
+{
+	if (!used_removes(b->base, b->fresh))
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(c->txns); i++)
+		for (const struct txn *x = c->txns[i]; x; x = x->next) {
+			const struct content_file *found = NULL;
+			if (x->table != b->table)
+				continue;
+			LIST_FOR (n, tmp, &x->frags) {
+				const struct frag *f = LIST_ITEM(n, struct frag, node);
+				for (size_t k = 0; k < f->n_files && !found; k++)
+					found = goes(b, &f->files[k]) ? &f->files[k] : NULL;
+				for (size_t k = 0; k < f->n_delete_files && !found; k++)
+					found = goes(b, &f->delete_files[k].file)
+							? &f->delete_files[k].file
+							: NULL;
+			}
+			if (!found)
+				continue;
+			err_set(err, ST_COMMIT_FAILED, "updates",
+				"Cannot remove partition spec %d: an open transaction has files of it",
+				(int)found->spec_id);
+			return true;
+		}
+	return false;
+}
+
 void rest_plan(struct core *c, struct batch *b)
 {
 	struct request *r = b->rest;
@@ -576,6 +612,10 @@ void rest_plan(struct core *c, struct batch *b)
 				finish(c, b, &err);
 			return;
 		}
+	}
+	if (spec_is_staged(c, b, &err)) {
+		finish(c, b, &err);
+		return;
 	}
 	enum cache_answer ans = used_specs(b->base, b->fresh, &b->used_at, c->cache, &b->needs, &err);
 	bool unused = ans == CACHE_HAVE;

@@ -6,7 +6,7 @@
 /* Lists that are read at once. */
 #define AHEAD 32
 
-static bool removed(const struct metadata *base, const struct metadata *fresh)
+bool used_removes(const struct metadata *base, const struct metadata *fresh)
 {
 	for (size_t i = 0; i < metadata_spec_count(base); i++)
 		if (!metadata_spec_by_id(fresh, metadata_spec_at(base, i)->spec_id))
@@ -43,7 +43,7 @@ enum cache_answer used_specs(const struct metadata *base, const struct metadata 
 			     size_t *io_snapshot, struct cache *c, struct needs *needs,
 			     struct err *err)
 {
-	if (!removed(base, fresh))
+	if (!used_removes(base, fresh))
 		return CACHE_HAVE;
 	for (; *io_snapshot < metadata_snapshot_count(fresh); ++*io_snapshot) {
 		const struct snapshot *s = metadata_snapshot_at(fresh, *io_snapshot);

@@ -6,6 +6,8 @@
 
 #include "daemon/commit/cache.h"
 
+/* Whether `fresh` lacks a spec of `base`. */
+bool used_removes(const struct metadata *base, const struct metadata *fresh);
 /* Looks in the manifest lists of every snapshot of `fresh` for specs that `base` has and `fresh` has not;
  * nothing is read when there are none. *io_snapshot is where it stands, 0 at first. FAIL: err;
  * ST_COMMIT_FAILED when one is in use (somebody may just have used it), ST_VALIDATION when that cannot be

@@ -332,6 +332,14 @@ static enum status set_ref(struct metadata_change *c, const struct snapshot_ref 
 			       STRV_ARG(strv_sub(r->name, 0, 64)), (long long)r->snapshot_id);
 	if (old && ref_eq(old, r))
 		return ST_OK;
+	/* A replacement takes main away, may give its columns any type, and brings rows of its own. */
+	if (strv_eq(r->name, SNAPSHOT_REF_MAIN) && !old && c->base &&
+	    c->base->current_snapshot_id != SNAPSHOT_NONE &&
+	    c->m->current_schema_id != c->base->current_schema_id &&
+	    !has_id(c->added, c->n_added, r->snapshot_id))
+		return err_set(c->err, ST_VALIDATION, "snapshot-id",
+			       "Cannot put main back on snapshot %lld: the schema was replaced",
+			       (long long)r->snapshot_id);
 	if (!metadata_put_ref(c->m, r))
 		return metadata_limit(c->err);
 	c->changed = true;

@@ -170,6 +170,41 @@ def test_spec_ids_are_not_given_again(lab):
     lab.forget(t)
 
 
+def test_spec_of_an_open_transaction(lab, daemon):
+    """A worker has staged files under a spec that no snapshot needs: were it removed, the next spec would get its id, and the values
+    of the one would be read as those of the other. Also after a restart."""
+    t = lab.table("staged")
+    t.update([spec(("b", "bucket[2]", 1)), default_spec()])
+    with lab.client(retries=5) as c:
+        x = c.table(t.name).begin(kind="APPEND")
+        x.append(data([1, 1, 1]))
+        t.update([default_spec(0)])
+        gone = {"action": "remove-partition-specs", "spec-ids": [1]}
+        for _ in range(2):
+            got = commit(t, gone)
+            assert got.status == 409 and "an open transaction has files of it" in got.error["message"], got
+            daemon.restart()
+        x.abort()
+        t.update([gone])
+        md = t.update([spec(("n", "identity", 2))]).json["metadata"]
+        assert [s["spec-id"] for s in md["partition-specs"]] == [0, 1]
+
+
+def test_main_put_back(lab):
+    """What a replacement may do to columns is for its own rows: main does not come back to the old ones."""
+    t = lab.table("back")
+    _, o = t.append(3)
+    md = t.metadata()
+    fields = md["schemas"][0]["fields"]
+    away = {"action": "remove-snapshot-ref", "ref-name": "main"}
+    odd = [{"action": "add-schema", "schema": {**md["schemas"][0], "fields": [{**fields[0], "type": "string"}, fields[1]]}},
+           {"action": "set-current-schema", "schema-id": -1}]
+    got = commit(t, away, *odd, main(o.snapshot_id))
+    assert got.status == 400 and "Cannot put main back" in got.error["message"], got
+    got = commit(t, away, main(o.snapshot_id))
+    assert got.status == 200 and got.json["metadata"][CURRENT] == o.snapshot_id
+
+
 def test_encryption_keys_in_use(lab):
     """A key stays while a snapshot or another key needs it."""
     t = lab.table("keys", audited=False)
