@@ -61,7 +61,7 @@ FEATURES = {
     "purge": "drop with purge",
 }
 # name: the module of flows/, the title of the column. The first are of every run, the others of a full one.
-CLIENTS = {"spark": "Spark", "pyiceberg": "PyIceberg", "duckdb": "DuckDB", "iceberg-rust": "iceberg-rust"}
+CLIENTS = {"spark": "Spark", "pyiceberg": "PyIceberg", "duckdb": "DuckDB", "iceberg-rust": "iceberg-rust", "iceberg-java": "Iceberg Java"}
 FULL = {"spark-4.0": "Spark", "spark-3.5": "Spark", "trino": "Trino", "flink": "Flink", "iceberg-go": "iceberg-go"}
 # Engines that read what a client wrote, none of its own family. Arrow, with which PyIceberg reads, does not know the encoding of
 # Trino's files of positions.
@@ -322,12 +322,18 @@ def judge(suite, results):
 
 def run(suite, rpc, full=None):
     """full: {name: Engine} of clients beside the suite's own."""
+    from engine import ALONE, Engine
     results = {}
     base = suite.base = suite.base or made_by_workers(suite, rpc)
     for name, title in {**CLIENTS, **FULL}.items():
         engine = (full or {}).get(name) if name in FULL else suite.engines.get(name) if full is None else None
+        alone = full is None and name in suite.alone
+        if alone:
+            engine = Engine(name, suite.uri, os.path.join(suite.folder, name + ".log"), ALONE[name](suite.uri))
         if engine:
             results[name] = {"title": title, "version": engine.version, "features": flow(suite, name, engine, base)}
+        if alone:
+            engine.close()
     os.makedirs(os.path.dirname(MADE), exist_ok=True)
     try:
         with open(MADE) as f:

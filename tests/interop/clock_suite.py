@@ -21,24 +21,37 @@ def refusals(paths):
     return int(lines[-1]), lines[:-1]
 
 
-def is_view(path):
-    """Views have metadata files of the same names."""
+def metadata(path):
+    """A metadata file; None when it has gone: the cleaner goes round meanwhile."""
     try:
         with open(path, "rb") as f:
             text = f.read()
-    except FileNotFoundError:  # the cleaner goes round meanwhile
-        return True
-    return "view-uuid" in json.loads(gzip.decompress(text) if text[:2] == b"\x1f\x8b" else text)
+    except FileNotFoundError:
+        return None
+    return json.loads(gzip.decompress(text) if text[:2] == b"\x1f\x8b" else text)
+
+
+def views(paths):
+    """What the Java library reads of views' metadata files, or the text of its refusal, for each."""
+    got = subprocess.run(
+        [os.path.join(javalib.jdk(), "java"), "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", javalib.class_path(), "ReadViews"],
+        input="\n".join(paths), text=True, stdout=subprocess.PIPE, check=True).stdout.splitlines()
+    return [line if line.startswith("refused") else json.loads(line) for line in got]
 
 
 def load(folder):
-    """All metadata files of tables below a warehouse."""
-    paths = [p for p in sorted(glob.glob(os.path.join(folder, "**/*.metadata.json"), recursive=True)) if not is_view(p)]
+    """All metadata files below a warehouse: those of tables, and those of views, which have the same names."""
+    files = {p: metadata(p) for p in sorted(glob.glob(os.path.join(folder, "**/*.metadata.json"), recursive=True))}
+    paths = [p for p, doc in files.items() if doc and "view-uuid" not in doc]
+    of_views = [p for p, doc in files.items() if doc and "view-uuid" in doc]
+    for path, read in zip(of_views, views(of_views) if of_views else (), strict=True):
+        wanted = {k: files[path][k] for k in ("view-uuid", "location", "current-version-id", "versions", "schemas", "version-log")}
+        check(not os.path.exists(path) or isinstance(read, dict) and {k: read.get(k) for k in wanted} == wanted, "view", path, read)
     taken, lines = refusals(paths)
     gone = [p for p in paths if not os.path.exists(p)]
     lines = [line for line in lines if not line.startswith(tuple(p + ": " for p in gone))]
     check(not lines and taken >= len(paths) - len(gone), "metadata files that the Java library refuses:", lines[:5])
-    return len(paths)
+    return len(paths) + len(of_views)
 
 
 def clocks_off(suite):

@@ -3,6 +3,7 @@
 import glob
 import json
 import os
+import re
 import subprocess
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -17,6 +18,17 @@ ENGINES = {
     "iceberg-rust": ("requirements-rust.txt", "rust_engine.py", set()),
 }
 SPARK_JAR = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
+
+
+def java_library(uri):
+    import javalib
+    version = re.search("<iceberg.version>([^<]+)", open(javalib.POM).read()).group(1)
+    return [os.path.join(javalib.jdk(), "java"), "-Xmx1g", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
+            "-cp", javalib.class_path(), "JavaEngine", uri, version], {}
+
+
+# Clients that go through their flows (clients_suite.py) and read no other tables.
+ALONE = {"iceberg-java": java_library}
 
 
 class Cannot(Exception):

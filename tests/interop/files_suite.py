@@ -6,6 +6,7 @@ import shutil
 import urllib.parse
 import uuid
 
+import clock_suite
 import frazil
 import pyarrow as pa
 from catalog_suite import check
@@ -69,7 +70,56 @@ class Files:
                 self.read(engine, full, location, want)
                 self.suite.report.count(engine.name, "ok")
 
+    # ---- views
+    def view(self, apart):
+        """A view of two versions and two properties, its current metadata file and what the catalog says of it."""
+        at, name = "/v1/namespaces/%s/views" % self.space, "view%s" % ("apart" if apart else "")
+        properties = {"write.metadata.compression-codec": "gzip", "comment": "ü–🧊"}
+        if apart:
+            properties["write.metadata.path"] = "file://%s/%s-of-views" % (self.suite.warehouse, self.space)
+
+        def version(n):
+            return {"version-id": n, "timestamp-ms": 1700000000000 + n, "schema-id": 0, "summary": {"engine": "tests"},
+                    "default-namespace": [self.space], "representations": [
+                        {"type": "sql", "sql": "select %d -- ü" % n, "dialect": d} for d in ("spark", "trino")]}
+        self.rest.want(200, "POST", at, {"name": name, "schema": SCHEMA, "properties": properties, "view-version": version(1)})
+        self.rest.want(200, "POST", "%s/%s" % (at, name), {"requirements": [], "updates": [
+            {"action": "add-view-version", "view-version": version(2)}, {"action": "set-current-view-version", "view-version-id": -1}]})
+        got = self.rest.want(200, "GET", "%s/%s" % (at, name)).json
+        location, want = got["metadata-location"], got["metadata"]
+        check(location.endswith(".gz.metadata.json") and len(want["versions"]) == 2, "view", location, want)
+        path = urllib.parse.urlsplit(location).path
+        with open(path, "rb") as f:
+            check(f.read(2) == b"\x1f\x8b", "not gzipped:", path)
+        return path, want
+
+    def all_views(self):
+        """By Java's parser, which opens the file itself, and by PyIceberg's, which is given the text."""
+        for apart in (False, True):
+            path, want = self.view(apart)
+            read = clock_suite.views([path])[0]
+            check(isinstance(read, dict) and view_facts(read) == view_facts(want), "Java reads", path, read, "not", want)
+            if self.suite.has("pyiceberg"):
+                read = self.suite.engines["pyiceberg"].ask("run", given={"path": path}, text="""
+import gzip
+from pyiceberg.view.metadata import ViewMetadata
+with gzip.open(path) as f:
+    result = ViewMetadata.model_validate_json(f.read()).model_dump(mode="json", by_alias=True)
+""")
+                check(view_facts(read) == view_facts(want), "PyIceberg reads", path, read, "not", want)
+                self.suite.report.count("pyiceberg", "ok")
+
+
+def view_facts(m):
+    """What must not differ, whoever has read it."""
+    return (m["view-uuid"], m["format-version"], m["location"], m["current-version-id"], m["properties"],
+            [(v["version-id"], v["timestamp-ms"], v["schema-id"], v["summary"], v["default-namespace"], [
+                (r["type"], r["sql"], r["dialect"]) for r in v["representations"]]) for v in m["versions"]],
+            [[(f["id"], f["name"], f["type"], f["required"]) for f in s["fields"]] for s in m["schemas"]],
+            [(x["version-id"], x["timestamp-ms"]) for x in m["version-log"]])
+
 
 def run(suite, rpc):
     if suite.warehouse:
         suite.part("gzipped metadata files", Files(suite, rpc).all)
+        suite.part("gzipped metadata files of views", Files(suite, rpc).all_views)

@@ -11,6 +11,7 @@ FAULTS = [
 FINDINGS = {
     # Java leaves the optional schema-id out of manifest headers; its fast append keeps manifests without live entries.
     ("java", "iceberg 1.11.0"): {"LIST-STALE", "MAN-HEADER"},
+    ("iceberg-java", "1.11.0"): {"LIST-STALE", "MAN-HEADER"},
     ("spark", "4.1.4, iceberg 1.12.0"): {"MAN-HEADER"},
     ("trino", "483"): {"DV-FOOTER", "MAN-HEADER"},
     ("flink", "2.1.1"): {"MAN-HEADER"},

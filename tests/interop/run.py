@@ -23,7 +23,7 @@ sys.path[:0] = [HERE, os.path.join(ROOT, "tests"), os.path.join(ROOT, "clients/p
 
 import auditor  # noqa: E402
 import catalog_suite  # noqa: E402
-from engine import ENGINES, Cannot, Engine, EngineError  # noqa: E402
+from engine import ALONE, ENGINES, Cannot, Engine, EngineError  # noqa: E402
 from known import FAULTS, FINDINGS  # noqa: E402
 from report import Report  # noqa: E402
 
@@ -34,7 +34,8 @@ class Suite:
         self.full, self.full_engines = False, None
         self.postgres = self.warehouse = self.admin = None  # of a run that starts its own
         self.uri, self.report, self.folder = uri, report, folder
-        self.engines = {n: Engine(n, uri, os.path.join(folder, n + ".log")) for n in engines}
+        self.engines = {n: Engine(n, uri, os.path.join(folder, n + ".log")) for n in engines if n not in ALONE}
+        self.alone = [n for n in engines if n in ALONE]
         self.tables = []
         self.base = None  # what clients_suite.py reads with all clients
         self.versions = {}  # of writers that are no engine of the list
@@ -293,7 +294,7 @@ def main():
     p.add_argument("--uri")
     p.add_argument("--rpc")
     p.add_argument("--parts", default="catalog,frazil,matrix,messages,between,clock,types,files,mixed,clients,moving,kit,contract")
-    p.add_argument("--engines", default=",".join(ENGINES))
+    p.add_argument("--engines", default=",".join([*ENGINES, *ALONE]))
     p.add_argument("--no-audit", action="store_true")
     p.add_argument("--full", action="store_true", help="also the engines of full_suite.py")
     p.add_argument("--full-engines", help="of these the named ones alone")

@@ -59,6 +59,7 @@ LACKS = {
     "spark-3.5": {"transaction": "no transactions in its SQL", "tables": "no transactions in its SQL"},
     "iceberg-go": {"ctas": "no call that creates a table with rows", "rtas": "no call that replaces a table", "update": "no call that updates",
                    "merge": "no call that updates"},
+    "iceberg-java": {None: "not tried here: Spark works through this library"},
     "iceberg-rust": {None: "the Python package `pyiceberg-core` reads only"},
 }
 
