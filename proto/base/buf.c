@@ -66,11 +66,6 @@ void buf_put(struct buf *b, const void *p, size_t n)
 		memcpy(at, p, n);
 }
 
-void buf_putc(struct buf *b, uint8_t c)
-{
-	buf_put(b, &c, 1);
-}
-
 void buf_puts(struct buf *b, const char *z)
 {
 	buf_put(b, z, strlen(z));

@@ -32,7 +32,13 @@ static inline struct strv buf_strv(const struct buf *b)
 }
 
 void buf_put(struct buf *b, const void *p, size_t n);
-void buf_putc(struct buf *b, uint8_t c);
+static inline void buf_putc(struct buf *b, uint8_t c)
+{
+	if (b->n < b->cap && b->n < b->max && !b->failed)
+		b->p[b->n++] = c;
+	else
+		buf_put(b, &c, 1);
+}
 void buf_puts(struct buf *b, const char *z);
 void buf_putv(struct buf *b, struct strv s);
 void buf_printf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);

@@ -98,7 +98,16 @@ void jwrite_keyv(struct jwrite *w, struct strv key)
 
 void jwrite_key(struct jwrite *w, const char *key)
 {
-	jwrite_keyv(w, strv_of(key));
+	size_t n = strlen(key);
+	ASSERT(w->depth > 0 && !w->keyed);
+	before_value(w);
+	uint8_t *at = buf_room(w->b, n + 3);
+	if (at) {
+		at[0] = at[n + 1] = '"';
+		memcpy(at + 1, key, n);
+		at[n + 2] = ':';
+	}
+	w->keyed = true;
 }
 
 void jwrite_str(struct jwrite *w, struct strv s)

@@ -20,6 +20,7 @@ void jwrite_object(struct jwrite *w);
 void jwrite_end_object(struct jwrite *w);
 void jwrite_array(struct jwrite *w);
 void jwrite_end_array(struct jwrite *w);
+/* A name of ours: plain text, written as it stands. */
 void jwrite_key(struct jwrite *w, const char *key);
 void jwrite_keyv(struct jwrite *w, struct strv key);
 /* Text must be UTF-8; only what JSON demands is escaped. */

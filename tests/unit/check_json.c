@@ -118,7 +118,8 @@ START_TEST(writing)
 	buf_init(&b, 1000);
 	jwrite_init(&w, &b);
 	jwrite_object(&w);
-	jwrite_kstr(&w, "a\"b", STRV("\x01\n\\/é"));
+	jwrite_keyv(&w, STRV("a\"b"));
+	jwrite_str(&w, STRV("\x01\n\\/é"));
 	jwrite_key(&w, "l");
 	jwrite_array(&w);
 	jwrite_i64(&w, INT64_MIN);
