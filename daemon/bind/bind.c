@@ -318,7 +318,7 @@ static void run_object(struct bind *b, const struct effect *e)
 	enum status st;
 	op_init(&w->op.op, e->kind == FX_STAT ? stat_done : put_done, w);
 	if (e->kind == FX_PUT)
-		st = obj_put(s, e->u.put.path, e->u.put.data, &w->op, &err);
+		st = obj_put_pieces(s, e->u.put.path, &w->fx.u.put.content, &w->op, &err);
 	else if (e->kind == FX_STAT)
 		st = obj_stat(s, e->u.path, &w->op, &err);
 	else

@@ -262,7 +262,7 @@ static void create_ledgered(struct core *c, void *ctx, const struct event *ev)
 	k->busy = true;
 	struct effect *e = core_emit(c, FX_PUT, create_put, k);
 	e->u.put.path = k->path;
-	e->u.put.data = k->out->objects[0].data;
+	e->u.put.content = k->out->objects[0].content;
 }
 
 static void create_encoded(struct core *c, void *ctx, const struct event *ev)

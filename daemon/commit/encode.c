@@ -79,20 +79,23 @@ static enum status apply(struct lane_work *k, struct err *err)
 static enum status write_metadata(const struct encode_in *in, struct encode_out *out,
 				  struct err *err)
 {
-	struct buf b, packed;
+	struct buf text, packed;
+	struct pieces content;
 	enum status st = ST_OK;
-	bool gzip = metadata_file_gzip(in->metadata_path);
-	buf_init(&b, METADATA_MAX_BYTES);
+	buf_init(&text, METADATA_MAX_BYTES);
 	buf_init(&packed, METADATA_MAX_BYTES);
-	metadata_json(out->metadata, &b);
-	if (!buf_ok(&b))
+	if (!metadata_pieces(out->metadata, &text, &out->arena, &content) ||
+	    pieces_size(&content) > METADATA_MAX_BYTES) {
 		st = full(err);
-	else if (gzip)
-		st = gzip_write(buf_bytes(&b), &packed, err);
-	if (st == ST_OK)
-		st = rewrite_object(out, in->metadata_path, gzip ? &packed : &b, NULL, err);
+	} else if (metadata_file_gzip(in->metadata_path)) {
+		st = gzip_write_pieces(&content, &packed, err);
+		if (st == ST_OK)
+			st = rewrite_object(out, in->metadata_path, &packed, NULL, err);
+	} else {
+		st = rewrite_pieces(out, in->metadata_path, &content, &text, err);
+	}
 	buf_fini(&packed);
-	buf_fini(&b);
+	buf_fini(&text);
 	return st;
 }
 

@@ -26,7 +26,9 @@ struct encode_in {
 
 struct encode_object {
 	struct strv path;
-	struct bytes data;
+	struct pieces content;
+	struct bytes data; /* owned: what of the content is not the metadata's; all of it but in
+			    * plain metadata files */
 };
 
 /* Per transaction of the plan. */

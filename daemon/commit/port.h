@@ -14,6 +14,7 @@
 #include "proto/base/arena.h"
 #include "proto/base/digest.h"
 #include "proto/base/err.h"
+#include "proto/base/pieces.h"
 #include "proto/base/uuid.h"
 #include "proto/commit/sqlport.h"
 
@@ -82,7 +83,7 @@ struct read_result {
 
 struct put_effect {
 	struct strv path;
-	struct bytes data;
+	struct pieces content;
 };
 
 struct stat_result {

@@ -404,7 +404,7 @@ static void put_wave(struct core *c, struct batch *b)
 		b->holds++;
 		struct effect *e = core_emit(c, FX_PUT, put_done, b);
 		e->u.put.path = b->out->objects[i].path;
-		e->u.put.data = b->out->objects[i].data;
+		e->u.put.content = b->out->objects[i].content;
 	}
 }
 

@@ -26,8 +26,8 @@ enum status rewrite_init(struct rewrite *w, const struct encode_in *in, struct e
 	return ok ? ST_OK : full(err);
 }
 
-enum status rewrite_object(struct encode_out *out, struct strv path, struct buf *b,
-			   struct bytes *ret_data, struct err *err)
+enum status rewrite_pieces(struct encode_out *out, struct strv path, const struct pieces *content,
+			   struct buf *b, struct err *err)
 {
 	void *items = out->objects;
 	if (!buf_ok(b) || !arena_grow(&out->arena, &items, &out->cap_objects, out->n_objects + 1,
@@ -35,13 +35,22 @@ enum status rewrite_object(struct encode_out *out, struct strv path, struct buf 
 		return full(err);
 	out->objects = items;
 	struct encode_object *o = &out->objects[out->n_objects++];
-	*o = (struct encode_object){.path = path};
-	size_t n;
-	o->data.p = buf_take(b, &n);
-	o->data.n = n;
-	if (ret_data)
-		*ret_data = o->data;
+	*o = (struct encode_object){.path = path, .content = *content};
+	o->data.p = buf_take(b, &o->data.n);
 	return ST_OK;
+}
+
+enum status rewrite_object(struct encode_out *out, struct strv path, struct buf *b,
+			   struct bytes *ret_data, struct err *err)
+{
+	struct pieces whole = {0};
+	struct bytes data = buf_bytes(b);
+	if (!buf_ok(b) || !pieces_add(&whole, &out->arena, data))
+		return full(err);
+	enum status st = rewrite_pieces(out, path, &whole, b, err);
+	if (st == ST_OK && ret_data)
+		*ret_data = data;
+	return st;
 }
 
 /* Entries of a manifest that was read before a column of the spec was promoted (spec "Schema

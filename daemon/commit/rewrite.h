@@ -45,6 +45,9 @@ MUST_CHECK enum status rewrite_copy(struct rewrite *w, const struct rewrite_row 
 MUST_CHECK enum status rewrite_merge(struct rewrite *w, const struct rewrite_row *const *olds,
 				     size_t n, struct manifest_file *ret_row,
 				     struct bytes *ret_file, struct err *err);
+/* Adds an object that lies in pieces; takes those bytes of them that are its own out of the buffer. */
+MUST_CHECK enum status rewrite_pieces(struct encode_out *out, struct strv path,
+				      const struct pieces *content, struct buf *b, struct err *err);
 /* Adds an object; takes the bytes out of the buffer. */
 MUST_CHECK enum status rewrite_object(struct encode_out *out, struct strv path, struct buf *b,
 				      struct bytes *ret_data, struct err *err);

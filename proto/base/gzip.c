@@ -48,24 +48,36 @@ enum status gzip_read(struct bytes file, struct buf *out, struct err *err)
 
 enum status gzip_write(struct bytes data, struct buf *out, struct err *err)
 {
+	struct pieces whole = {.v = &data, .n = 1};
+	return gzip_write_pieces(&whole, out, err);
+}
+
+enum status gzip_write_pieces(const struct pieces *data, struct buf *out, struct err *err)
+{
 	z_stream z = {0};
-	if (data.n > UINT32_MAX)
+	size_t size = pieces_size(data);
+	if (size > UINT32_MAX)
 		return err_set(err, ST_LIMIT, "gzip", "the content is too large");
 	if (deflateInit2(&z, Z_BEST_SPEED, Z_DEFLATED, WINDOW_GZIP, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
 		base_memory_note();
 		return err_set(err, ST_LIMIT, "gzip", "no memory");
 	}
-	uLong most = deflateBound(&z, (uLong)data.n);
+	uLong most = deflateBound(&z, (uLong)size);
 	uint8_t *at = buf_room(out, most);
-	int r = Z_MEM_ERROR;
-	if (at) {
-		z.next_in = (Bytef *)(uintptr_t)data.p;
-		z.avail_in = (uInt)data.n;
-		z.next_out = at;
-		z.avail_out = (uInt)most;
-		r = deflate(&z, Z_FINISH);
-		out->n -= z.avail_out;
+	int r = at ? Z_OK : Z_MEM_ERROR;
+	z.next_out = at;
+	z.avail_out = (uInt)most;
+	for (size_t i = 0; r == Z_OK && i < data->n; i++) {
+		if (data->v[i].n == 0)
+			continue; /* the library takes that for a fault */
+		z.next_in = (Bytef *)(uintptr_t)data->v[i].p;
+		z.avail_in = (uInt)data->v[i].n;
+		r = deflate(&z, Z_NO_FLUSH);
 	}
+	if (r == Z_OK)
+		r = deflate(&z, Z_FINISH);
+	if (at)
+		out->n -= z.avail_out;
 	deflateEnd(&z);
 	return r == Z_STREAM_END ? ST_OK
 				 : err_set(err, ST_LIMIT, "gzip", "the content is too large");

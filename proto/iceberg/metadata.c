@@ -348,23 +348,52 @@ static void write_tail(struct jwrite *w, const struct metadata *m)
 		jwrite_raw(w, m->extra);
 }
 
+/* What stands before the snapshots, and behind them. */
+static void write_before(struct jwrite *w, const struct metadata *m, struct buf *b)
+{
+	jwrite_init(w, b);
+	jwrite_object(w);
+	write_head(w, m);
+	jwrite_key(w, "snapshots");
+	jwrite_raw(w, STRV("["));
+}
+
+static void write_behind(struct jwrite *w, const struct metadata *m)
+{
+	buf_putc(w->b, ']');
+	write_tail(w, m);
+	jwrite_end_object(w);
+}
+
 static void write_all(const struct metadata *m, bool only_refs, struct buf *b)
 {
 	struct jwrite w;
 	buf_reserve(b,
 		    only_refs ? metadata_json_size(m) - m->snapshots.bytes : metadata_json_size(m));
-	jwrite_init(&w, b);
-	jwrite_object(&w);
-	write_head(&w, m);
-	jwrite_key(&w, "snapshots");
-	jwrite_raw(&w, STRV("["));
+	write_before(&w, m, b);
 	if (only_refs)
 		metadata_refs_json(m, b);
 	else
 		metasnap_json(&m->snapshots, b);
-	buf_putc(b, ']');
-	write_tail(&w, m);
-	jwrite_end_object(&w);
+	write_behind(&w, m);
+}
+
+bool metadata_pieces(const struct metadata *m, struct buf *text, struct arena *a,
+		     struct pieces *ret_p)
+{
+	struct jwrite w;
+	struct pieces p = {0};
+	ASSERT(text->n == 0);
+	buf_reserve(text, metadata_json_size(m) - m->snapshots.bytes);
+	write_before(&w, m, text);
+	size_t before = text->n;
+	write_behind(&w, m);
+	if (!buf_ok(text) || !pieces_add(&p, a, (struct bytes){text->p, before}) ||
+	    !metasnap_pieces(&m->snapshots, a, &p) ||
+	    !pieces_add(&p, a, (struct bytes){text->p + before, text->n - before}))
+		return false;
+	*ret_p = p;
+	return true;
 }
 
 void metadata_json(const struct metadata *m, struct buf *b)

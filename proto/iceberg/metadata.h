@@ -6,7 +6,7 @@
 #ifndef PROTO_ICEBERG_METADATA_H
 #define PROTO_ICEBERG_METADATA_H
 
-#include "proto/base/buf.h"
+#include "proto/base/pieces.h"
 #include "proto/base/err.h"
 #include "proto/base/uuid.h"
 #include "proto/iceberg/snapshot.h"
@@ -34,6 +34,11 @@ void metadata_unref(const struct metadata *own_m); /* NULL is allowed */
 /* Appends the canonical text: the reference implementation's member order, no white space. Same
  * version, same bytes. A full buffer shows in buf_ok. */
 void metadata_json(const struct metadata *m, struct buf *b);
+/* The same text in pieces: those of snapshots are borrowed from the version, all else is put into
+ * `text` (empty before), which must stay as it is while the pieces are used. false: the arena or
+ * the buffer is full. */
+MUST_CHECK bool metadata_pieces(const struct metadata *m, struct buf *text, struct arena *a,
+				struct pieces *ret_p);
 /* The same with only those snapshots that a branch or tag names directly (snapshots=refs). */
 void metadata_json_refs(const struct metadata *m, struct buf *b);
 /* Bytes that metadata_json would append, roughly (never below by more than a few KiB): to size a

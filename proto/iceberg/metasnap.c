@@ -11,9 +11,12 @@ struct metasnap {
 	/* followed by the summary pairs, the JSON and strings that the JSON holds only escaped */
 };
 
+/* text: the JSON with a comma behind it. It stands here too, so that a walk over all texts looks at no
+ * block. */
 struct entry {
 	int64_t id;
 	struct metasnap *s;
+	struct bytes text;
 };
 
 struct metasnap_chunk {
@@ -67,7 +70,7 @@ static void place_all(struct place *pl, struct snapshot *s, struct strv_pair *pa
 	place(pl, &s->extra);
 }
 
-/* json: canonical text of *s. */
+/* json: canonical text of *s. A comma follows the copy. */
 static struct metasnap *block(const struct snapshot *s, struct strv json)
 {
 	struct place count = {.raw = json};
@@ -76,7 +79,7 @@ static struct metasnap *block(const struct snapshot *s, struct strv json)
 	place_all(&count, &copy, NULL);
 	if (!mul_size(s->n_summary, sizeof(struct strv_pair), &pairs_n) ||
 	    !add_size(sizeof(struct metasnap), pairs_n, &total) ||
-	    !add_size(total, json.n + count.tail_n, &total))
+	    !add_size(total, json.n + 1 + count.tail_n, &total))
 		return NULL;
 	struct buf room;
 	buf_init(&room, total);
@@ -89,7 +92,8 @@ static struct metasnap *block(const struct snapshot *s, struct strv json)
 	struct strv_pair *pairs = (struct strv_pair *)(void *)(p + sizeof *b);
 	char *raw = (char *)p + sizeof *b + pairs_n;
 	memcpy(raw, json.p, json.n);
-	struct place put = {.raw = {raw, json.n}, .tail = raw + json.n};
+	raw[json.n] = ',';
+	struct place put = {.raw = {raw, json.n}, .tail = raw + json.n + 1};
 	*b = (struct metasnap){.refs = 1, .s = *s};
 	place_all(&put, &b->s, pairs);
 	b->s.summary = pairs;
@@ -134,7 +138,9 @@ static void chunk_put(struct metasnap_chunk *c, struct metasnap *own_b)
 		c->cap = c->cap ? c->cap * 2 : 2;
 		c->e = base_realloc_array(c->e, c->cap, sizeof *c->e);
 	}
-	c->e[c->n++] = (struct entry){own_b->s.snapshot_id, own_b};
+	c->e[c->n++] = (struct entry){own_b->s.snapshot_id,
+				      own_b,
+				      {(const uint8_t *)own_b->s.raw.p, own_b->s.raw.n + 1}};
 	c->bytes += own_b->s.raw.n + 1;
 }
 
@@ -313,13 +319,25 @@ size_t metasnap_find(const struct metasnap_list *l, int64_t id, size_t hint)
 	return METASNAP_NOT_FOUND;
 }
 
-void metasnap_json(const struct metasnap_list *l, struct buf *b)
+bool metasnap_pieces(const struct metasnap_list *l, struct arena *a, struct pieces *p)
 {
+	size_t left = l->n;
 	for (size_t c = 0; c < l->n_chunks; c++) {
 		for (uint32_t i = 0; i < l->chunks[c]->n; i++) {
-			if (c + i > 0)
-				buf_putc(b, ',');
-			buf_putv(b, l->chunks[c]->e[i].s->s.raw);
+			struct bytes text = l->chunks[c]->e[i].text;
+			text.n -= --left == 0;
+			if (!pieces_add(p, a, text))
+				return false;
 		}
 	}
+	return true;
+}
+
+void metasnap_json(const struct metasnap_list *l, struct buf *b)
+{
+	for (size_t c = 0; c < l->n_chunks; c++)
+		for (uint32_t i = 0; i < l->chunks[c]->n; i++)
+			buf_put(b, l->chunks[c]->e[i].text.p, l->chunks[c]->e[i].text.n);
+	if (l->n > 0 && buf_ok(b))
+		b->n--; /* the last comma */
 }

@@ -4,7 +4,7 @@
 #ifndef PROTO_ICEBERG_METASNAP_H
 #define PROTO_ICEBERG_METASNAP_H
 
-#include "proto/base/buf.h"
+#include "proto/base/pieces.h"
 #include "proto/iceberg/snapshot.h"
 
 #define METASNAP_CHUNK 128
@@ -42,6 +42,8 @@ const struct snapshot *metasnap_at(const struct metasnap_list *l, size_t i);
 /* Index of an id, looking first at the neighbours of `hint` (histories are linear); any hint is
  * allowed. */
 size_t metasnap_find(const struct metasnap_list *l, int64_t id, size_t hint);
+/* The same text as that of metasnap_json, borrowed from the list; false: the arena is full. */
+MUST_CHECK bool metasnap_pieces(const struct metasnap_list *l, struct arena *a, struct pieces *p);
 /* Appends the JSON of all, joined by commas. */
 void metasnap_json(const struct metasnap_list *l, struct buf *b);
 

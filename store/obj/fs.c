@@ -40,8 +40,9 @@ struct call {
 	/* Input of the thread, copied so that it holds after the operation was given up. */
 	char *path; /* root, NUL, rel */
 	struct fs_io_place at;
-	struct bytes put; /* content */
-	struct buf data;  /* a copy of put; get: result */
+	struct pieces put; /* content */
+	struct bytes whole; /* the one piece of a copy */
+	struct buf data;    /* a copy of put; get: result */
 	uint64_t offset;
 	size_t length;
 	char temp[64];
@@ -64,7 +65,7 @@ static void on_thread(uv_work_t *work)
 	struct call *c = CONTAINER_OF(work, struct call, work);
 	switch (c->kind) {
 	case CALL_PUT:
-		c->st = fs_io_put(c->at, c->temp, c->put, &c->fs->synced, &c->existed, &c->err);
+		c->st = fs_io_put(c->at, c->temp, &c->put, &c->fs->synced, &c->existed, &c->err);
 		break;
 	case CALL_GET:
 		c->st = fs_io_get(c->at, c->offset, c->length, &c->data, &c->err);
@@ -289,7 +290,7 @@ static void call_start(struct call *c, uint64_t delay_ms)
 		arm(c);
 }
 
-static enum status fs_put(struct obj_store *s, struct strv path, struct bytes data,
+static enum status fs_put(struct obj_store *s, struct strv path, const struct pieces *content,
 			  struct obj_op *o, struct err *err)
 {
 	struct fs *fs = fs_of(s);
@@ -300,18 +301,20 @@ static enum status fs_put(struct obj_store *s, struct strv path, struct bytes da
 	/* A thread cannot be called back, so it must not read what the caller may free: with a
 	 * deadline that may be before it returns. */
 	c->borrows = o->op.deadline_mono_us == OP_NO_DEADLINE;
-	c->put = data;
+	c->put = *content;
 	if (!c->borrows) {
-		buf_init(&c->data, data.n);
-		buf_put(&c->data, data.p, data.n);
+		size_t n = pieces_size(content);
+		buf_init(&c->data, n);
+		pieces_join(content, &c->data);
 		if (!buf_ok(&c->data)) {
 			buf_fini(&c->data);
 			base_free(c->path);
 			base_free(c);
 			return err_set(err, ST_LIMIT, "", "no memory for an object of %zu bytes",
-				       data.n);
+				       n);
 		}
-		c->put = buf_bytes(&c->data);
+		c->whole = buf_bytes(&c->data);
+		c->put = (struct pieces){.v = &c->whole, .n = 1};
 	}
 	snprintf(c->temp, sizeof c->temp, ".frazil-%016llx-%llu.tmp", (unsigned long long)fs->nonce,
 		 (unsigned long long)fs->next_temp++);

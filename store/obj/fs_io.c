@@ -5,9 +5,12 @@
 #include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #define COMPARE_CHUNK 65536
+/* Written by one call; POSIX allows no more. */
+#define PIECES_MAX 1024
 
 void fs_io_synced_init(struct fs_io_synced *s)
 {
@@ -185,16 +188,29 @@ static enum status open_file(int dir, struct fs_io_place at, int *ret_fd, uint64
 	return ST_OK;
 }
 
-static bool write_all(int fd, struct bytes data)
+/* The next pieces from piece i on, without the first `skip` bytes of it. */
+static int next_pieces(const struct pieces *content, size_t i, size_t skip,
+		       struct iovec v[PIECES_MAX])
 {
-	while (data.n) {
-		ssize_t n = write(fd, data.p, data.n < (1u << 30) ? data.n : 1u << 30);
+	int n = 0;
+	for (; n < PIECES_MAX && i < content->n; i++, skip = 0)
+		v[n++] = (struct iovec){(uint8_t *)(uintptr_t)content->v[i].p + skip,
+					content->v[i].n - skip};
+	return n;
+}
+
+static bool write_all(int fd, const struct pieces *content)
+{
+	struct iovec v[PIECES_MAX];
+	size_t i = 0, done = 0; /* of piece i */
+	while (i < content->n) {
+		ssize_t n = writev(fd, v, next_pieces(content, i, done, v));
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
 			return false;
-		data.p += n;
-		data.n -= (size_t)n;
+		for (done += (size_t)n; i < content->n && done >= content->v[i].n; i++)
+			done -= content->v[i].n;
 	}
 	return true;
 }
@@ -216,15 +232,26 @@ static ssize_t read_at(int fd, uint8_t *p, size_t n, uint64_t offset)
 	return (ssize_t)have;
 }
 
-static bool same_content(int fd, struct bytes data)
+static bool same_piece(int fd, struct bytes piece, uint64_t offset, uint8_t *chunk)
+{
+	bool same = true;
+	for (size_t at = 0; same && at < piece.n;) {
+		size_t n = piece.n - at < COMPARE_CHUNK ? piece.n - at : COMPARE_CHUNK;
+		same = read_at(fd, chunk, n, offset + at) == (ssize_t)n &&
+		       memcmp(chunk, piece.p + at, n) == 0;
+		at += n;
+	}
+	return same;
+}
+
+static bool same_content(int fd, const struct pieces *content)
 {
 	uint8_t *chunk = base_alloc(COMPARE_CHUNK);
 	bool same = true;
-	for (size_t at = 0; same && at < data.n;) {
-		size_t n = data.n - at < COMPARE_CHUNK ? data.n - at : COMPARE_CHUNK;
-		same = read_at(fd, chunk, n, at) == (ssize_t)n &&
-		       memcmp(chunk, data.p + at, n) == 0;
-		at += n;
+	uint64_t offset = 0;
+	for (size_t i = 0; same && i < content->n; i++) {
+		same = same_piece(fd, content->v[i], offset, chunk);
+		offset += content->v[i].n;
 	}
 	base_free(chunk);
 	return same;
@@ -232,14 +259,15 @@ static bool same_content(int fd, struct bytes data)
 
 /* The name is taken. An equal object counts as written once it is known to be durable: the writer
  * before us may have died between its link and its sync. */
-static enum status meet_existing(int dir, struct fs_io_place at, struct bytes data, struct err *err)
+static enum status meet_existing(int dir, struct fs_io_place at, const struct pieces *content,
+				 struct err *err)
 {
 	int fd;
 	uint64_t size = 0;
 	enum status st = open_file(dir, at, &fd, &size, err);
 	if (st != ST_OK)
 		return st == ST_NOT_FOUND ? io_error(err, ST_IO, at, "keep a file", ENOENT) : st;
-	if (size != data.n || !same_content(fd, data)) {
+	if (size != pieces_size(content) || !same_content(fd, content)) {
 		st = err_set(err, ST_ALREADY_EXISTS, "path",
 			     "an object with other content has this name");
 		err_detail(err, "%s/%s", at.root, at.rel);
@@ -251,14 +279,14 @@ static enum status meet_existing(int dir, struct fs_io_place at, struct bytes da
 }
 
 /* Temporary file with the content on disk. */
-static enum status write_temp(int dir, const char *temp, struct fs_io_place at, struct bytes data,
-			      struct err *err)
+static enum status write_temp(int dir, const char *temp, struct fs_io_place at,
+			      const struct pieces *content, struct err *err)
 {
 	int fd = openat(dir, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
 	if (fd < 0)
 		return io_error(err, ST_IO, at, "make a file", errno);
 	enum status st = ST_OK;
-	if (!write_all(fd, data))
+	if (!write_all(fd, content))
 		st = io_error(err, ST_IO, at, "write a file", errno);
 	else if (fsync(fd) != 0)
 		st = io_error(err, ST_IO, at, "sync a file", errno);
@@ -269,16 +297,16 @@ static enum status write_temp(int dir, const char *temp, struct fs_io_place at, 
 	return st;
 }
 
-static enum status put_in(int dir, struct fs_io_place at, const char *temp, struct bytes data,
-			  bool *ret_existed, struct err *err)
+static enum status put_in(int dir, struct fs_io_place at, const char *temp,
+			  const struct pieces *content, bool *ret_existed, struct err *err)
 {
-	enum status st = write_temp(dir, temp, at, data, err);
+	enum status st = write_temp(dir, temp, at, content, err);
 	if (st != ST_OK)
 		return st;
 	bool existed = false;
 	if (linkat(dir, temp, dir, last_part(at.rel), 0) != 0) {
 		existed = errno == EEXIST;
-		st = existed ? meet_existing(dir, at, data, err)
+		st = existed ? meet_existing(dir, at, content, err)
 			     : io_error(err, ST_IO, at, "name a file", errno);
 	}
 	unlinkat(dir, temp, 0);
@@ -290,7 +318,7 @@ static enum status put_in(int dir, struct fs_io_place at, const char *temp, stru
 	return ST_OK;
 }
 
-enum status fs_io_put(struct fs_io_place at, const char *temp_name, struct bytes data,
+enum status fs_io_put(struct fs_io_place at, const char *temp_name, const struct pieces *content,
 		      struct fs_io_synced *synced, bool *ret_existed, struct err *err)
 {
 	struct digest key = synced_key(at, (size_t)(last_part(at.rel) - at.rel));
@@ -304,7 +332,7 @@ enum status fs_io_put(struct fs_io_place at, const char *temp_name, struct bytes
 		return st;
 	if (!known)
 		synced_add(synced, &key);
-	st = put_in(dir, at, temp_name, data, ret_existed, err);
+	st = put_in(dir, at, temp_name, content, ret_existed, err);
 	close(dir);
 	return st;
 }

@@ -6,9 +6,9 @@
 
 #include <pthread.h>
 
-#include "proto/base/buf.h"
 #include "proto/base/digest.h"
 #include "proto/base/err.h"
+#include "proto/base/pieces.h"
 
 /* Folders whose names are known to be durable all the way up to their root. A bounded memory: what
  * it forgets is synced again. */
@@ -31,8 +31,9 @@ struct fs_io_place {
 /* Writes temp_name beside the object, syncs it, links it under its name unless that is taken,
  * syncs the folder, and new folders up to the root. *ret_existed: an equal object was there.
  * ST_IO: nothing was made; ST_IO_UNKNOWN: it may be there, durable or not. */
-MUST_CHECK enum status fs_io_put(struct fs_io_place at, const char *temp_name, struct bytes data,
-				 struct fs_io_synced *synced, bool *ret_existed, struct err *err);
+MUST_CHECK enum status fs_io_put(struct fs_io_place at, const char *temp_name,
+				 const struct pieces *content, struct fs_io_synced *synced,
+				 bool *ret_existed, struct err *err);
 /* Appends to out; length SIZE_MAX means the whole object, else exactly so much from offset on. */
 MUST_CHECK enum status fs_io_get(struct fs_io_place at, uint64_t offset, size_t length,
 				 struct buf *out, struct err *err);

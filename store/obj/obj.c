@@ -31,10 +31,17 @@ static enum status started(struct obj_op *o, enum status st, uint64_t *count)
 enum status obj_put(struct obj_store *s, struct strv path, struct bytes data, struct obj_op *o,
 		    struct err *err)
 {
+	o->whole = data;
+	return obj_put_pieces(s, path, &(struct pieces){.v = &o->whole, .n = 1}, o, err);
+}
+
+enum status obj_put_pieces(struct obj_store *s, struct strv path, const struct pieces *content,
+			   struct obj_op *o, struct err *err)
+{
 	prepare(s, o);
-	enum status st = started(o, s->ops->put(s, path, data, o, err), &s->counts.puts);
+	enum status st = started(o, s->ops->put(s, path, content, o, err), &s->counts.puts);
 	if (st == ST_OK)
-		s->counts.put_bytes += data.n;
+		s->counts.put_bytes += pieces_size(content);
 	return st;
 }
 

@@ -4,7 +4,7 @@
 #ifndef STORE_OBJ_OBJ_H
 #define STORE_OBJ_OBJ_H
 
-#include "proto/base/buf.h"
+#include "proto/base/pieces.h"
 #include "store/op.h"
 
 struct obj_store;
@@ -16,6 +16,7 @@ struct obj_op {
 	uint64_t size;     /* get: of what was read; stat: of the object */
 	bool existed;      /* put: an equal object was there already; delete: there was one */
 	/* The store's own. */
+	struct bytes whole; /* of obj_put: its one piece */
 	struct obj_store *store;
 	void *impl;
 };
@@ -38,6 +39,10 @@ struct obj_counts {
  * until done. Statuses with effect UNKNOWN: the object may or may not exist. */
 MUST_CHECK enum status obj_put(struct obj_store *s, struct strv path, struct bytes data,
 			       struct obj_op *o, struct err *err);
+/* The same of an object that lies in pieces; they, and their list, are borrowed until done. */
+MUST_CHECK enum status obj_put_pieces(struct obj_store *s, struct strv path,
+				      const struct pieces *content, struct obj_op *o,
+				      struct err *err);
 /* Reads the whole object, or exactly the range. More than max bytes is ST_LIMIT, an object too
  * short for the range ST_CORRUPT with field "range", a missing one ST_NOT_FOUND. range may be
  * NULL. */
@@ -59,7 +64,7 @@ const struct obj_counts *obj_counts(const struct obj_store *s);
 /* --- for implementations --- */
 
 struct obj_ops {
-	enum status (*put)(struct obj_store *s, struct strv path, struct bytes data,
+	enum status (*put)(struct obj_store *s, struct strv path, const struct pieces *content,
 			   struct obj_op *o, struct err *err);
 	enum status (*get)(struct obj_store *s, struct strv path, const struct obj_range *range,
 			   size_t max, struct obj_op *o, struct err *err);

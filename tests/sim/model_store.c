@@ -20,16 +20,32 @@ struct object *store_find(struct world *w, struct strv path)
 	return *slot(w, path);
 }
 
-void store_put(struct world *w, struct strv path, struct bytes data, int64_t size)
+static struct object *new_object(struct world *w, struct strv path)
 {
 	struct object **p = slot(w, path);
 	if (*p)
-		return; /* put-if-absent */
-	struct object *o = world_alloc(w, sizeof *o);
-	o->path = world_strv(w, path);
+		return NULL; /* put-if-absent */
+	*p = world_alloc(w, sizeof **p);
+	(*p)->path = world_strv(w, path);
+	return *p;
+}
+
+void store_put(struct world *w, struct strv path, struct bytes data, int64_t size)
+{
+	struct object *o = new_object(w, path);
+	if (!o)
+		return;
 	o->data = world_copy(w, data);
 	o->size = data.p ? (int64_t)data.n : size;
-	*p = o;
+}
+
+static void store_put_pieces(struct world *w, struct strv path, const struct pieces *content)
+{
+	struct object *o = new_object(w, path);
+	if (!o)
+		return;
+	o->data = world_join(w, content);
+	o->size = (int64_t)o->data.n;
 }
 
 void store_fini(struct world *w)
@@ -154,7 +170,7 @@ static void put_late(struct world *w, void *arg)
 static void send_late(struct world *w, const struct put_effect *p)
 {
 	struct late_put *l = world_alloc(w, sizeof *l);
-	*l = (struct late_put){world_strv(w, p->path), world_copy(w, p->data)};
+	*l = (struct late_put){world_strv(w, p->path), world_join(w, &p->content)};
 	world_at(w, world_below(w, 3000000), put_late, l);
 }
 
@@ -175,21 +191,22 @@ static void run_put(struct world *w, void *arg)
 	struct object *o = store_find(w, p->path);
 	if (!pg_obj(w, p->path) && !o)
 		world_fail(w, "object is put before its ledger row: %.*s", STRV_ARG(p->path));
-	if (o && !bytes_eq(o->data, p->data)) {
+	if (o && !pieces_are(&p->content, o->data)) {
 		err_set(&err, ST_IO, "", "another object has this name");
 	} else if (world_fault(w, w->conf.f.put_fail)) {
 		err_set(&err, ST_IO, "", "put failed");
 	} else if (world_fault(w, w->conf.f.put_lost)) {
 		err_set(&err, ST_IO_UNKNOWN, "", "no answer");
 		if (world_chance(w, 500))
-			store_put(w, p->path, p->data, 0);
+			store_put_pieces(w, p->path, &p->content);
 	} else if (world_fault(w, w->conf.f.put_late)) {
 		err_set(&err, ST_IO_UNKNOWN, "", "no answer");
 		send_late(w, p);
 	} else {
-		store_put(w, p->path, p->data, 0);
+		store_put_pieces(w, p->path, &p->content);
 	}
-	world_trace(w, "put %.*s %zu st %d", STRV_ARG(p->path), p->data.n, (int)err.st);
+	world_trace(w, "put %.*s %zu st %d", STRV_ARG(p->path),
+		    pieces_size(&p->content), (int)err.st);
 	struct event ev = {.u.done.err = &err};
 	world_complete(w, fl, &ev);
 }

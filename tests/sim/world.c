@@ -72,6 +72,18 @@ struct strv world_strv(struct world *w, struct strv s)
 	return copy;
 }
 
+struct bytes world_join(struct world *w, const struct pieces *p)
+{
+	uint8_t *copy = arena_alloc(&w->mem, pieces_size(p));
+	struct bytes all = {copy, 0};
+	ASSERT(copy);
+	for (size_t i = 0; i < p->n; i++) {
+		memcpy(copy + all.n, p->v[i].p, p->v[i].n);
+		all.n += p->v[i].n;
+	}
+	return all;
+}
+
 struct bytes world_copy(struct world *w, struct bytes b)
 {
 	struct bytes copy;

@@ -213,6 +213,7 @@ void world_crash_core(struct world *w);
 void world_complete(struct world *w, struct flight *fl, struct event *ev);
 struct strv world_strv(struct world *w, struct strv s);
 struct bytes world_copy(struct world *w, struct bytes b);
+struct bytes world_join(struct world *w, const struct pieces *p);
 void *world_alloc(struct world *w, size_t n); /* zeroed, until the end of the run */
 void *world_grow(struct world *w, void *v, size_t *cap, size_t need, size_t size);
 struct strv world_printf(struct world *w, const char *fmt, ...) PRINTF_LIKE(2, 3);

@@ -23,6 +23,8 @@ struct wait {
 	uint8_t data[64];
 	size_t n;
 	bool stop;
+	const struct buf *text; /* compared with what was read */
+	bool same;
 };
 
 static void on_done(struct op *op, enum status st, const struct err *err)
@@ -34,6 +36,8 @@ static void on_done(struct op *op, enum status st, const struct err *err)
 	w->st = st;
 	w->err = *err;
 	w->n = w->o.data.n;
+	if (w->text)
+		w->same = bytes_eq(w->o.data, buf_bytes(w->text));
 	if (w->n && w->n <= sizeof w->data)
 		memcpy(w->data, w->o.data.p, w->n);
 	if (w->stop)
@@ -668,6 +672,59 @@ START_TEST(racing_puts)
 }
 END_TEST
 
+static enum status put_pieces(struct wait *w, const char *rel, const struct pieces *p, int64_t deadline)
+{
+	wait_init(w);
+	w->o.op.deadline_mono_us = deadline;
+	return run(w, obj_put_pieces(store, strv_of(path_of(rel)), p, &w->o, &w->err));
+}
+
+/* More pieces than one call of the system takes. */
+START_TEST(pieces)
+{
+	enum { CUTS = 5000 };
+	struct wait w;
+	struct buf text;
+	struct bytes *v = base_calloc(CUTS, sizeof *v);
+	struct pieces p = {.v = v, .n = CUTS};
+	buf_init(&text, 1 << 20);
+	for (int i = 0; i < CUTS; i++)
+		buf_printf(&text, "%d,", i * i);
+	for (size_t i = 0, at = 0; i < CUTS; i++) {
+		size_t n = i + 1 < CUTS ? i % 17 : text.n - at;
+		v[i] = (struct bytes){text.p + at, n};
+		at += n;
+	}
+	for (int copied = 0; copied < 2; copied++) {
+		const char *rel = copied ? "w/copied" : "w/many";
+		int64_t deadline = copied ? (int64_t)(uv_hrtime() / 1000) + 30000000 : OP_NO_DEADLINE;
+		ck_assert_int_eq(put_pieces(&w, rel, &p, deadline), ST_OK);
+		ck_assert(!w.o.existed);
+		wait_init(&w);
+		w.text = &text;
+		ck_assert_int_eq(run(&w, obj_get(store, strv_of(path_of(rel)), NULL, 1 << 20, &w.o,
+						 &w.err)),
+				 ST_OK);
+		ck_assert(w.same);
+	}
+	/* The same bytes are the same object, however they are cut. */
+	struct bytes whole = buf_bytes(&text);
+	ck_assert_int_eq(put_pieces(&w, "w/many", &(struct pieces){.v = &whole, .n = 1},
+				    OP_NO_DEADLINE),
+			 ST_OK);
+	ck_assert(w.o.existed);
+	ck_assert_int_eq(put_pieces(&w, "w/many", &p, OP_NO_DEADLINE), ST_OK);
+	ck_assert(w.o.existed);
+	text.p[text.n / 2] ^= 1;
+	ck_assert_int_eq(put_pieces(&w, "w/many", &p, OP_NO_DEADLINE), ST_ALREADY_EXISTS);
+	ck_assert_int_eq(put_pieces(&w, "w/none", &(struct pieces){0}, OP_NO_DEADLINE), ST_OK);
+	ck_assert_int_eq(stat_of(&w, "w/none"), ST_OK);
+	ck_assert_uint_eq(w.o.size, 0);
+	base_free(v);
+	buf_fini(&text);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("fs");
@@ -678,6 +735,7 @@ static Suite *suite(void)
 	tcase_add_test(t, uri_forms);
 	tcase_add_test(t, exists);
 	tcase_add_test(t, ranges_and_limits);
+	tcase_add_test(t, pieces);
 	tcase_add_test(t, outside);
 	tcase_add_test(t, not_files);
 	tcase_add_test(t, missing_root);

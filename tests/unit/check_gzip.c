@@ -63,6 +63,44 @@ START_TEST(round_trip)
 }
 END_TEST
 
+/* However the content is cut, the member is that of the whole. */
+START_TEST(pieces)
+{
+	struct buf text, packed, out;
+	struct arena a;
+	struct err err = {0};
+	buf_init(&text, 1 << 20);
+	buf_init(&packed, 1 << 20);
+	buf_init(&out, 1 << 20);
+	arena_init(&a, 1 << 20);
+	for (int i = 0; i < 30000; i++)
+		buf_printf(&text, "%d,", i * i);
+	struct pieces p = {0};
+	for (size_t at = 0, n = 0; at < text.n; at += n++)
+		ck_assert(pieces_add(&p, &a,
+				     (struct bytes){text.p + at,
+						    n < text.n - at ? n : text.n - at}));
+	ck_assert_uint_gt(p.n, 100);
+	UNIT_OK(gzip_write_pieces(&p, &packed, &err), &err);
+	UNIT_OK(gzip_read(buf_bytes(&packed), &out, &err), &err);
+	ck_assert(bytes_eq(buf_bytes(&out), buf_bytes(&text)));
+	/* None, and one that is empty. */
+	for (size_t n = 0; n < 2; n++) {
+		struct bytes empty = {0};
+		p = (struct pieces){.v = &empty, .n = n};
+		buf_clear(&packed);
+		buf_clear(&out);
+		UNIT_OK(gzip_write_pieces(&p, &packed, &err), &err);
+		UNIT_OK(gzip_read(buf_bytes(&packed), &out, &err), &err);
+		ck_assert_uint_eq(out.n, 0);
+	}
+	buf_fini(&text);
+	buf_fini(&packed);
+	buf_fini(&out);
+	arena_fini(&a);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("gzip");
@@ -70,6 +108,7 @@ static Suite *suite(void)
 	tcase_add_test(t, foreign);
 	tcase_add_test(t, damage);
 	tcase_add_test(t, round_trip);
+	tcase_add_test(t, pieces);
 	suite_add_tcase(s, t);
 	return s;
 }

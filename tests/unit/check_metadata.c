@@ -5,6 +5,7 @@
 #include "proto/iceberg/schema.h"
 #include "proto/iceberg/sort.h"
 #include "tests/unit/golden.h"
+#include "tests/unit/metadata_pieces.h"
 
 #define GOLDEN "tests/golden/iceberg/table-metadata/TableMetadata"
 #define BASE "tests/golden/metadata/base-v3.json"
@@ -57,6 +58,7 @@ static struct buf written(const struct metadata *m)
 	buf_init(&b, (size_t)1 << 20);
 	metadata_json(m, &b);
 	ck_assert(buf_ok(&b));
+	pieces_check(m, buf_bytes(&b));
 	return b;
 }
 

@@ -7,6 +7,7 @@
 #include "proto/iceberg/sort.h"
 #include "proto/iceberg/update.h"
 #include "tests/unit/golden.h"
+#include "tests/unit/metadata_pieces.h"
 
 #define FOLDER "tests/golden/metadata/"
 #define NOW INT64_C(2000000000000)
@@ -42,6 +43,7 @@ static struct jdoc *to_json(const struct metadata *m)
 	struct jdoc *doc = NULL;
 	buf_init(&b, (size_t)16 << 20);
 	metadata_json(m, &b);
+	pieces_check(m, buf_bytes(&b));
 	ck_assert(buf_ok(&b));
 	ck_assert_uint_ge(metadata_json_size(m), b.n);
 	UNIT_OK(jdoc_parse(buf_bytes(&b), ST_CORRUPT, &doc, &err), &err);
@@ -106,6 +108,7 @@ static void check_round(const char *name, const struct metadata *m)
 	buf_init(&b, (size_t)16 << 20);
 	buf_init(&again, (size_t)16 << 20);
 	metadata_json(m, &b);
+	pieces_check(m, buf_bytes(&b));
 	UNIT_OK(metadata_parse(buf_bytes(&b), ST_CORRUPT, &copy, &err), &err);
 	metadata_json(copy, &again);
 	ck_assert_msg(bytes_eq(buf_bytes(&b), buf_bytes(&again)), "%s: text changes", name);

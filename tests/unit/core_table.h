@@ -197,6 +197,17 @@ static inline void ct_store(struct core_table *t, struct strv path, struct bytes
 	ck_assert(arena_strv(&t->arena, path, &o->path) && arena_bytes(&t->arena, data, &o->data));
 }
 
+static inline struct bytes ct_joined(struct core_table *t, const struct encode_object *o)
+{
+	struct bytes all;
+	struct buf b;
+	buf_init(&b, CT_MAX);
+	pieces_join(&o->content, &b);
+	ck_assert(buf_ok(&b) && arena_bytes(&t->arena, buf_bytes(&b), &all));
+	buf_fini(&b);
+	return all;
+}
+
 static inline const struct ct_object *ct_object(const struct core_table *t, struct strv path)
 {
 	for (size_t i = 0; i < t->n_objects; i++)
@@ -574,11 +585,11 @@ static inline void ct_publish(struct core_table *t)
 	for (size_t i = 0; i < t->out->n_objects; i++) {
 		ck_assert_msg(!ct_object(t, t->out->objects[i].path), "written twice: %.*s",
 			      STRV_ARG(t->out->objects[i].path));
-		ct_store(t, t->out->objects[i].path, t->out->objects[i].data);
+		ct_store(t, t->out->objects[i].path, ct_joined(t, &t->out->objects[i]));
 	}
 	metadata_unref(t->meta);
 	/* What a reader finds in the file. */
-	t->meta = ct_parse(t->out->objects[t->out->n_objects - 1].data);
+	t->meta = ct_parse(ct_joined(t, &t->out->objects[t->out->n_objects - 1]));
 	plan_published(t->plan);
 }
 
