@@ -95,7 +95,7 @@ static bool draft_delete_file(struct draft *d, const struct scan_file *f, uint64
 	e->file.file_size = 99;
 	if (row % 2)
 		e->file.referenced_data_file = f->path;
-	oracle_delete_file(w, e->file.path, f->path, set);
+	scans_delete_file(w, e->file.path, f->path, set);
 	const struct manifest_entry *v[] = {e};
 	struct bytes bytes;
 	return tally_add(&d->tally, &e->file) &&
@@ -350,7 +350,7 @@ static struct snapshot *draft(struct world *w, struct table_id table, struct met
 	ASSERT(rewrite_init(&d.rw, &d.ein, d.out, m, &err) == ST_OK);
 	d.rw.snapshot_id = d.in->snapshot_id;
 	d.rw.seq = metadata_last_sequence_number(m) + 1;
-	const struct scan *s = head ? oracle_scan(w, table, m, head) : NULL;
+	const struct scan *s = head ? scans_of(w, table, m, head) : NULL;
 	bool deletes = w->conf.deletes && s && s->n && world_chance(w, 400);
 	if (deletes ? draft_delete(&d, s) : draft_append(&d)) {
 		sn = draft_snapshot(&d);

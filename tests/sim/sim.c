@@ -102,6 +102,7 @@ static uint64_t run(uint64_t seed, bool tracing, bool print)
 					  .cleaner_tombstone_ms = 2 * w->conf.grace_ms,
 					  .cleaner_interval_us = 200000,
 					  .verify_snapshots = 1};
+	scans_init(w);
 	oracle_init(w);
 	pg_init(w);
 	world_start_core(w);

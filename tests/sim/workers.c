@@ -135,7 +135,7 @@ static void add_delete_file(struct world *w, struct job *j, const struct scan *s
 		struct bitmap64 *all = some_rows(w, f), *fresh = bitmap64_clone(all);
 		if (scan_gone(f))
 			bitmap64_subtract(fresh, scan_gone(f));
-		oracle_delete_file(w, d->path, f->path, all);
+		scans_delete_file(w, d->path, f->path, all);
 		d->record_count += (int64_t)bitmap64_cardinality(all);
 		bitmap64_free(all);
 		if (told)
@@ -156,7 +156,7 @@ static bool plan_deletes(struct world *w, struct job *j, struct metadata *m, str
 		s = metadata_parent(m, s) ? metadata_parent(m, s) : s;
 	if (!s)
 		return false;
-	const struct scan *scan = oracle_scan(w, j->table, m, s);
+	const struct scan *scan = scans_of(w, j->table, m, s);
 	if (scan->n == 0)
 		return false;
 	j->begin.has_read_snapshot_id = true;

@@ -419,6 +419,7 @@ void world_fini(struct world *w)
 	if (w->zombie)
 		core_free(w->zombie);
 	oracle_fini(w);
+	scans_fini(w);
 	store_fini(w);
 	effects_fini(&w->fx);
 	base_free(w->heap);

@@ -182,6 +182,7 @@ struct world {
 	struct pg pg;
 	struct store store;
 	struct actors *actors;
+	struct scans *scans;
 	struct oracle *oracle;
 	struct {
 		int64_t committed, rejected, publishes, crashes, rest, effects, aborted, lost;
@@ -259,7 +260,7 @@ void actors_reply(struct world *w, struct effect *e);
 /* All transactions are known final, all clients are done. */
 void actors_check_done(struct world *w);
 
-/* --- oracle.c --- */
+/* --- scans.c --- */
 struct scan_file {
 	struct strv path;
 	int64_t records, first_row_id, seq;
@@ -277,8 +278,8 @@ struct scan {
 	size_t n, cap;
 };
 /* The content of a snapshot; checked on its own the first time. */
-const struct scan *oracle_scan(struct world *w, struct table_id table, const struct metadata *m,
-			       const struct snapshot *s);
+const struct scan *scans_of(struct world *w, struct table_id table, const struct metadata *m,
+			    const struct snapshot *s);
 
 /* Rows of the file that no reader sees; NULL: it sees them all. */
 static inline const struct bitmap64 *scan_gone(const struct scan_file *f)
@@ -287,6 +288,15 @@ static inline const struct bitmap64 *scan_gone(const struct scan_file *f)
 	return f->dv ? f->dv : f->old;
 }
 
+/* Somebody writes a file of position deletes: rows of one data file in it, one call for each. */
+void scans_delete_file(struct world *w, struct strv path, struct strv data_file,
+			const struct bitmap64 *rows);
+/* Fails unless the object is there, of this size (-1: of any), and nobody may delete it. */
+void scans_check_object(struct world *w, struct strv path, int64_t size);
+void scans_init(struct world *w);
+void scans_fini(struct world *w);
+
+/* --- oracle.c --- */
 /* What a client means to do; told before it is asked for. */
 struct intent_delete {
 	struct strv path;
@@ -322,9 +332,6 @@ struct intent {
 	struct table_id created;
 	struct intent *mate;  /* of the same request over several tables; the last: NULL */
 };
-/* Somebody writes a file of position deletes: rows of one data file in it, one call for each. */
-void oracle_delete_file(struct world *w, struct strv path, struct strv data_file,
-			const struct bitmap64 *rows);
 void oracle_init(struct world *w);
 void oracle_fini(struct world *w);
 void oracle_intend(struct world *w, struct intent *i);
