@@ -14,6 +14,8 @@
  * - What it refuses itself (a malformed head, one that is too large, HTTP/1.1 without Host) it answers
  *   in HTML, its head twice when it was reading a head, and offers no way to change that:
  *   MHD_queue_response below takes its place.
+ * - A connection that it closes after a second refusal of its own was never told to be over: its
+ *   request ends with the connection at the latest.
  * - It does not see the end of a peer's bytes that came together with the last of them: looked for here.
  * - A suspended connection is not watched, neither for its timeout nor for the peer: each request
  * has a timer of ours. Stopping with one suspended aborts the process.
@@ -79,11 +81,13 @@ struct conn {
 	struct loop_timer timer;
 	int64_t waits_mono_us, until_mono_us;
 	bool parts; /* it was answered before it had sent all */
+	struct http_req *req;
 };
 
 struct http_req {
 	struct http *h;
 	struct MHD_Connection *conn;
+	struct conn *of;
 	enum req_state state;
 	bool suspended;
 	bool has_body;	    /* announced */
@@ -454,16 +458,33 @@ static void on_deadline(struct loop_timer *t)
 /* In the handler's first call: closes the connection after it. */
 static enum MHD_Result answer_early(struct http_req *r)
 {
-	struct conn *c = conn_of(r->conn);
-	if (c)
-		c->parts = true;
+	r->of->parts = true;
 	return queue_reply(r);
+}
+
+static void end_request(struct http_req *r)
+{
+	struct http *h = r->h;
+	ASSERT(!r->suspended);
+	r->of->req = NULL;
+	loop_timer_cancel(h->o.loop, &r->timer);
+	if (r->user)
+		h->o.ops->over(h->o.ctx, r);
+	if (r->response)
+		MHD_destroy_response(r->response);
+	drop_body(r);
+	base_free(r);
+	h->stats.requests--;
 }
 
 /* A request line was read; the target is not decoded yet. Its return value becomes *con_cls. */
 static void *on_target(void *cls, const char *target, struct MHD_Connection *conn)
 {
 	struct http *h = cls;
+	struct conn *c = conn_of(conn);
+	ASSERT(c);
+	if (c->req)
+		end_request(c->req);
 	/* Bounded by CONNECTION_MEMORY. */
 	size_t n = strlen(target);
 	struct http_req *r = base_calloc(1, sizeof *r + n + 1);
@@ -472,6 +493,8 @@ static void *on_target(void *cls, const char *target, struct MHD_Connection *con
 	r->target_n = n;
 	r->h = h;
 	r->conn = conn;
+	r->of = c;
+	c->req = r;
 	r->started_mono_us = loop_mono_us(h->o.loop);
 	r->max_body = h->o.max_body;
 	buf_init(&r->body, r->max_body);
@@ -479,9 +502,7 @@ static void *on_target(void *cls, const char *target, struct MHD_Connection *con
 	r->due_mono_us = http_deadline_mono_us(r);
 	loop_timer_set(h->o.loop, &r->timer, earlier(r->due_mono_us, r->started_mono_us + LOOK_US));
 	h->stats.requests++;
-	struct conn *c = conn_of(conn);
-	if (c)
-		loop_timer_cancel(h->o.loop, &c->timer);
+	loop_timer_cancel(h->o.loop, &c->timer);
 	return r;
 }
 
@@ -549,16 +570,7 @@ static void on_over(void *cls, struct MHD_Connection *conn, void **con_cls,
 	if (!r)
 		return;
 	*con_cls = NULL;
-	ASSERT(!r->suspended);
-	struct http *h = r->h;
-	loop_timer_cancel(h->o.loop, &r->timer);
-	if (r->user)
-		h->o.ops->over(h->o.ctx, r);
-	if (r->response)
-		MHD_destroy_response(r->response);
-	drop_body(r);
-	base_free(r);
-	h->stats.requests--;
+	end_request(r);
 }
 
 /* The library closes its descriptor; the connection goes on with ours. */
@@ -585,6 +597,8 @@ static void on_connection(void *cls, struct MHD_Connection *conn, void **socket_
 		h->stats.connections++;
 	} else {
 		struct conn *c = *socket_ctx;
+		if (c->req)
+			end_request(c->req);
 		loop_timer_cancel(h->o.loop, &c->timer);
 		if (c->parts && !h->closing)
 			part(h, conn);

@@ -97,6 +97,38 @@ START_TEST(own_refusals)
 }
 END_TEST
 
+/* The library has refused the arguments of a request line and reads on: when it must refuse what
+ * follows as well, it closes the connection without telling that the request is over. */
+static void twice_refused_script(void)
+{
+	static char line[20100], more[40000];
+	size_t n = (size_t)snprintf(line, sizeof line, "GET /?");
+	while (n < 20000)
+		n += (size_t)snprintf(line + n, sizeof line - n, "a=b&");
+	snprintf(line + n, sizeof line - n, " " HEAD "X: ");
+	memset(more, 'y', sizeof more - 1);
+	for (int i = 0; i < 20; i++) {
+		int fd = dial();
+		send_text(fd, line);
+		if (i % 2)
+			poll(NULL, 0, 5);
+		send_text(fd, more);
+		ck_assert(read_all(fd, answer, sizeof answer));
+		ck_assert_msg(strncmp(answer, "HTTP/1.1 4", 10) == 0, "%s", answer);
+		close(fd);
+	}
+	while (http_stats(http).connections > 0)
+		poll(NULL, 0, 1);
+	ck_assert_int_eq(http_stats(http).requests, 0);
+}
+
+START_TEST(twice_refused)
+{
+	with_client(twice_refused_script);
+	ck_assert_int_eq(served, 0);
+}
+END_TEST
+
 /* One head in memory, as the library leaves it: every line ended by two zeros, every name by one
  * and the space behind it. */
 struct laid {
@@ -256,6 +288,7 @@ static Suite *suite(void)
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, smuggle);
 	tcase_add_test(t, own_refusals);
+	tcase_add_test(t, twice_refused);
 	suite_add_tcase(s, t);
 	return s;
 }
