@@ -344,6 +344,7 @@ struct core *core_new(uint64_t seed)
 		c->rng[i] = splitmix(&seed);
 	c->free_slot = UINT32_MAX;
 	list_init(&c->starting);
+	list_init(&c->words);
 	list_init(&c->requests);
 	list_init(&c->kept);
 	list_init(&c->ghost_txns);

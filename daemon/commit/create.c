@@ -29,6 +29,8 @@ struct creation {
 	bool registered;
 	bool ledgered;
 	bool lost; /* an answer was lost: it may have been created */
+	bool asked;	/* the statement was sent, then or before */
+	int64_t older;	/* incarnation of the same uuid that was in memory before; 0: none */
 	bool busy; /* an effect of its object is under way */
 	bool unwanted; /* let go of when that has ended */
 	int64_t since_us;
@@ -148,16 +150,21 @@ void create_verdict(struct creation *k, enum sql_create_verdict v, struct err *e
 	ASSERT_NEVER("unknown verdict");
 }
 
-/* The table is there. */
-static void in_use(struct core *c, struct creation *k)
+/* What memory has of this uuid before the statement is sent is history once it is done; but a table that
+ * was loaded while its answer was on the way may be the very one that was created. */
+static void in_memory(struct core *c, struct creation *k)
 {
-	struct table *t = table_find(c, k->create.table);
-	/* An older incarnation of this id is history. One that is publishing finds out by its
-	 * guard. */
-	if (t) {
-		multi_interrupt(c, t, ST_NO_SUCH_TABLE, "the table was replaced");
-		table_replaced(c, t, "the table was replaced");
-	}
+	const struct table *t = table_find(c, k->create.table);
+	if (!k->asked && t)
+		k->older = t->incarnation;
+	k->asked = true;
+}
+
+/* The table is there. begun: its incarnation, 0 when the answer did not tell. */
+static void in_use(struct core *c, struct creation *k, int64_t begun)
+{
+	table_replaced(c, k->create.table, begun > k->older ? begun - 1 : k->older,
+		       "the table was replaced");
 	table_note(c, k->create.table, k->path, k->metadata);
 }
 
@@ -207,13 +214,14 @@ static void created(struct core *c, void *ctx, const struct event *ev)
 		creation_refuse(c, k, err.st, &err);
 		return;
 	}
-	in_use(c, k);
+	in_use(c, k, q->created == SQL_CREATED ? q->head.incarnation : 0);
 	request_committed(c, k->r, k->path, k->metadata, k->create.idem.set);
 	creation_over(k);
 }
 
 static void create_send(struct core *c, struct creation *k)
 {
+	in_memory(c, k);
 	k->r->sent = true;
 	struct effect *e = core_emit(c, FX_SQL, created, k);
 	e->u.sql.kind = SQL_TABLE_CREATE;
@@ -456,6 +464,11 @@ struct creation *create_part(struct core *c, struct part *p, const struct ask_cr
 	return k;
 }
 
+void create_asked(struct core *c, struct creation *k)
+{
+	in_memory(c, k);
+}
+
 const struct sql_table_create *create_row(const struct creation *k)
 {
 	return &k->create;
@@ -473,7 +486,7 @@ bool create_busy(const struct creation *k)
 
 void create_told(struct core *c, struct creation *own_k)
 {
-	in_use(c, own_k);
+	in_use(c, own_k, 0);
 	creation_over(own_k);
 }
 
@@ -554,9 +567,7 @@ static void dropped(struct core *c, void *ctx, const struct event *ev)
 		tell_kept(c, r, t, q->n_paths);
 	if (applied && t) {
 		r->table = NULL; /* it is answered here */
-		/* One that is publishing finds out by its guard. */
-		multi_interrupt(c, t, ST_NO_SUCH_TABLE, "the table was dropped");
-		table_replaced(c, t, "the table was dropped");
+		table_replaced(c, t->id, r->in.incarnation, "the table was dropped");
 	}
 	if (applied)
 		request_dropped(c, r, q->head.metadata_location);

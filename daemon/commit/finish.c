@@ -298,7 +298,9 @@ bool finish_from_rows(struct core *c, struct request *r, const struct sql_item_r
 static void reread_answer(struct core *c, struct request *r, const struct sql_result *q)
 {
 	if (q->lost || core_sql_clean_failure(q)) {
-		request_status(c, r, ST_UNAVAILABLE, "", "PostgreSQL cannot be reached");
+		/* Its own statement had told that the transaction is there and has gone on. */
+		request_status(c, r, r->sent ? ST_COMMIT_UNKNOWN : ST_UNAVAILABLE, "",
+			       "PostgreSQL cannot be reached");
 		return;
 	}
 	if (q->item.st != ST_OK) {
@@ -369,6 +371,19 @@ static void ask_again(struct core *c, struct timer *timer)
 	ask_send(c, CONTAINER_OF(timer, struct txn, timer));
 }
 
+/* Another daemon, or an earlier send, has made it final: a refusal would deny what may be committed. */
+static bool gone_on(const struct sql_result *q)
+{
+	return q->item.has_row && q->item.row.state != TXN_DB_OPEN &&
+	       q->item.row.state != TXN_DB_SEALED;
+}
+
+static void answer_by_row(struct core *c, struct request *r)
+{
+	if (!r->answered)
+		request_read_row(c, r);
+}
+
 static void requested(struct core *c, void *ctx, const struct event *ev)
 {
 	struct request *r = ctx;
@@ -406,6 +421,8 @@ static void requested(struct core *c, void *ctx, const struct event *ev)
 		txn_reread(c, x);
 	if (core_sql_clean_failure(q))
 		request_status(c, r, ST_OVERLOADED, "", "PostgreSQL cannot be reached");
+	else if (gone_on(q))
+		answer_by_row(c, r);
 	else
 		request_status(c, r, q->item.st, "txn_id", status_info(q->item.st)->help);
 	txn_turn(c, x);
@@ -509,6 +526,8 @@ static void aborted(struct core *c, void *ctx, const struct event *ev)
 				       "PostgreSQL's answer was lost; repeat");
 		else if (core_sql_clean_failure(q))
 			request_status(c, r, ST_UNAVAILABLE, "", "PostgreSQL cannot be reached");
+		else if (gone_on(q))
+			answer_by_row(c, r);
 		else
 			request_status(c, r, ST_TXN_STATE, "txn_id",
 				       "the transaction is no longer open");

@@ -96,7 +96,9 @@ bool halt_due(struct core *c, struct table *t)
 
 void halt_restored(struct core *c, struct table *t, const struct sql_result *r)
 {
-	if (r->halted.n == 0 || MUTANT("halt-forgotten"))
+	bool resumed = t->resumed;
+	t->resumed = false;
+	if (r->halted.n == 0 || resumed || MUTANT("halt-forgotten"))
 		return;
 	wish(t, r->halted, r->halted_pg_ms);
 	halt_due(c, t);
@@ -115,6 +117,32 @@ static bool refused(struct core *c, struct request *r, const struct sql_result *
 		return true;
 	}
 	return false;
+}
+
+/* Words are said one at a time, in the order in which they came: of two statements under way the answers
+ * could overtake each other, and memory would follow the one that the rows do not. */
+static void word_over(struct core *c)
+{
+	struct request *r = NULL;
+	c->word = NULL;
+	for (struct list *n; !r && (n = list_pop_front(&c->words));) {
+		r = LIST_ITEM(n, struct request, wait);
+		if (r->answered)
+			r = NULL;
+	}
+	if (r)
+		request_run(c, r);
+}
+
+/* false: r waits for its turn. */
+static bool word_begin(struct core *c, struct request *r)
+{
+	if (c->word) {
+		list_push_back(&c->words, &r->wait);
+		return false;
+	}
+	c->word = r;
+	return true;
 }
 
 static void halt_done(struct core *c, void *ctx, const struct event *ev)
@@ -145,13 +173,17 @@ static void halt_done(struct core *c, void *ctx, const struct event *ev)
 	}
 	table_let(t);
 	request_let(r);
+	word_over(c);
 }
 
 void halt_request(struct core *c, struct request *r)
 {
 	struct table *t = r->table;
+	if (!word_begin(c, r))
+		return;
 	if (!arena_strv(&r->arena, r->in.u.halt.cause, &r->cause)) {
 		request_status(c, r, ST_TOO_LARGE, "cause", "the reason is too long");
+		word_over(c);
 		return;
 	}
 	r->sent = true;
@@ -174,6 +206,8 @@ static void resume_done(struct core *c, void *ctx, const struct event *ev)
 			t = NULL;
 		} else if (t) {
 			t->wish = (struct err){0};
+			/* Its rows may have been read before. */
+			t->resumed = t->state == TABLE_LOADING;
 			tell_halters(c, t);
 		}
 		if (!t)
@@ -182,10 +216,13 @@ static void resume_done(struct core *c, void *ctx, const struct event *ev)
 	r->sent = false;
 	request_rpc(c, r, NULL);
 	request_let(r);
+	word_over(c);
 }
 
 void halt_resume(struct core *c, struct request *r)
 {
+	if (!word_begin(c, r))
+		return;
 	r->sent = true;
 	r->resumed = r->in.table;
 	request_hold(r);

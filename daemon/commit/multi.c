@@ -599,8 +599,10 @@ static void decide(struct core *c, struct multi *m)
 			only_guard(c, m->v[i].batch);
 		parts[i] = &m->v[i].batch->publish;
 	}
-	for (size_t i = m->n_live; i < m->n; i++)
+	for (size_t i = m->n_live; i < m->n; i++) {
+		create_asked(c, m->v[i].creation);
 		creates[i - m->n_live] = create_row(m->v[i].creation);
+	}
 	m->sql = (struct sql_tables_commit){parts, m->n_live, creates, m->n - m->n_live,
 					    m->r->in.idem};
 	move_all(c, m, BATCH_PUBLISHING);

@@ -218,7 +218,8 @@ static bool gate_table(struct core *c, struct request *r, struct table_id id)
 static void row_answer(struct core *c, struct request *r, const struct sql_result *q)
 {
 	if (q->lost || core_sql_clean_failure(q)) {
-		request_status(c, r, ST_UNAVAILABLE, "", "PostgreSQL cannot be reached");
+		request_status(c, r, r->sent ? ST_COMMIT_UNKNOWN : ST_UNAVAILABLE, "",
+			       "PostgreSQL cannot be reached");
 		return;
 	}
 	if (q->item.st != ST_OK) {
@@ -266,7 +267,7 @@ static void row_done(struct core *c, void *ctx, const struct event *ev)
 	request_let(r);
 }
 
-static void read_row(struct core *c, struct request *r)
+void request_read_row(struct core *c, struct request *r)
 {
 	request_hold(r);
 	struct effect *e = core_emit(c, FX_SQL, row_done, r);
@@ -311,7 +312,7 @@ void request_run(struct core *c, struct request *r)
 			if (x) /* Begin is under way: wait for it */
 				list_push_back(&x->turn, &r->wait);
 			else
-				read_row(c, r);
+				request_read_row(c, r);
 			return;
 		}
 		if (!token_ok(c, r, x))

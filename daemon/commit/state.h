@@ -170,6 +170,7 @@ struct table {
 	struct core_halt blame; /* object is owned */
 	struct err wish;     /* an operator's, of which the rows know; ST_OK: none */
 	int64_t wish_pg_ms;
+	bool resumed; /* the word was taken back while its rows were being read */
 	struct list halters; /* requests that wait until it stands still */
 	size_t batch_limit; /* fewer transactions after a batch that did not fit */
 	int64_t first_us;   /* arrival of the oldest waiting entry, for the window */
@@ -254,6 +255,8 @@ struct core {
 	uint32_t free_slot;
 	bool started, draining;
 	struct digest secret;
+	struct request *word; /* of an operator: its statement is under way */
+	struct list words;    /* ... and those that wait for it */
 	struct list starting; /* requests before RECOVER was answered */
 	struct list requests;
 	struct list timers;
@@ -318,6 +321,8 @@ void request_hold(struct request *r);
 void request_hold_txn(struct request *r, struct txn *x);
 /* The request's transaction, NULL when it has gone since. */
 struct txn *request_txn(const struct request *r);
+/* One whose statement met a row that has gone on: the row answers, or says how to go on. */
+void request_read_row(struct core *c, struct request *r);
 /* What a request gets whose transaction became final while it was under way. */
 void request_ended(struct core *c, struct request *r);
 void request_let(struct request *r);
@@ -333,8 +338,9 @@ struct table *table_find(struct core *c, struct table_id id);
 struct table *table_open(struct core *c, struct table_id id);
 /* Forgets the table and everything of it in memory; its requests are answered with st. */
 void table_drop(struct core *c, struct table *t, enum status st, const char *why);
-/* The same for one whose incarnation has ended, as soon as no batch or take-over needs it. */
-void table_replaced(struct core *c, struct table *t, const char *why);
+/* All incarnations of the table up to `last` have ended: the same, if one of them is in memory, as soon as
+ * no batch or take-over needs it. */
+void table_replaced(struct core *c, struct table_id id, int64_t last, const char *why);
 /* Whether t is the incarnation that a name resolved to. If not, err: NO_SUCH_TABLE when that is over,
  * OVERLOADED when t is over itself and still has to be forgotten. */
 MUST_CHECK bool table_is(struct core *c, struct table *t, int64_t incarnation, struct err *err);
@@ -564,6 +570,8 @@ void create_table(struct core *c, struct request *r);
  * perhaps at once. */
 struct creation *create_part(struct core *c, struct part *p, const struct ask_create *in);
 const struct sql_table_create *create_row(const struct creation *k);
+/* Before the statement that creates it is sent. */
+void create_asked(struct core *c, struct creation *k);
 /* Its object is being written. */
 bool create_busy(const struct creation *k);
 int64_t create_since_us(const struct creation *k);

@@ -141,8 +141,15 @@ void table_drop(struct core *c, struct table *t, enum status st, const char *why
 		list_push_back(&c->ghost_tables, &t->node);
 }
 
-void table_replaced(struct core *c, struct table *t, const char *why)
+void table_replaced(struct core *c, struct table_id id, int64_t last, const char *why)
 {
+	struct table *t = table_find(c, id);
+	bool taking = t && t->state == TABLE_LOADING && t->taking;
+	/* Whose take-over is under way may have read what was before: it reads again. */
+	if (!t || (!taking && t->incarnation > last))
+		return;
+	/* One that is publishing finds out by its guard. */
+	multi_interrupt(c, t, ST_NO_SUCH_TABLE, why);
 	t->replaced = true;
 	if (!t->batch && !t->taking)
 		table_drop(c, t, ST_TABLE_GONE, why);

@@ -555,6 +555,80 @@ START_TEST(halted_while_the_row_was_read)
 }
 END_TEST
 
+/* Another daemon has made it final while a Commit or an Abort was under way, or an earlier send of it was
+ * executed: what the row says is the answer. A refusal would deny what may be committed. */
+START_TEST(final_by_others)
+{
+	struct bench b;
+	struct script *s = &b.s;
+	bool abort = _i / 2, read = _i % 2;
+	setup(&b);
+	struct bytes token = {s->replies[0].token.b, 32};
+	struct effect e = script_sql(s, SQL_TXN_STAGE);
+	script_answer(s, &e, item(&b, ST_OK, TXN_DB_OPEN));
+	struct event ev = {.kind = EV_ABORT};
+	struct rpc_abort ab = {.txn_id = b.begin.txn_id, .lease_token = token};
+	struct rpc_commit co = {.txn_id = b.begin.txn_id, .lease_token = token};
+	struct rpc_fragment_ref ref = {.fragment_id = STRV("f1"),
+				       .digest = b.stage.fragment.digest};
+	struct rpc_seal seal = {.txn_id = b.begin.txn_id,
+				.lease_token = token,
+				.fragments = &ref,
+				.n_fragments = 1,
+				.expected_files = RPC_EXPECTED_NONE,
+				.expected_rows = RPC_EXPECTED_NONE,
+				.expected_deleted = RPC_EXPECTED_NONE};
+	if (abort) {
+		ev.u.req.u.abort = &ab;
+	} else {
+		ev.kind = EV_SEAL;
+		ev.u.req.u.seal = &seal;
+		req_id sealing = script_request(s, ev);
+		e = script_take(s, FX_STAT);
+		confirm(s, &e);
+		e = script_sql(s, SQL_TXN_SEAL);
+		script_answer(s, &e, item(&b, ST_OK, TXN_DB_SEALED));
+		ck_assert_int_eq(script_reply(s, sealing), ST_OK);
+		ev.kind = EV_COMMIT;
+		ev.u.req.u.commit = &co;
+	}
+	req_id r = script_request(s, ev);
+	e = script_sql(s, abort ? SQL_TXN_END : SQL_TXN_REQUEST);
+	script_answer(s, &e, item(&b, ST_TXN_STATE, TXN_DB_EXPIRED));
+	ck_assert_int_eq(script_reply(s, r), -1);
+	for (int i = 0; i < 2; i++) {
+		e = script_sql(s, SQL_TXN_READ);
+		script_answer(s, &e,
+			      read ? item(&b, ST_OK, TXN_DB_EXPIRED) : (struct sql_result){.lost = true});
+	}
+	/* An outcome, which says EXPIRED. */
+	ck_assert_int_eq(script_reply(s, r), read ? (int)ST_OK : (int)ST_COMMIT_UNKNOWN);
+	script_fini(s);
+}
+END_TEST
+
+/* The same of a CommitOnce: its statement met a row that is final, which then cannot be read. */
+START_TEST(once_final_and_unread)
+{
+	struct bench b;
+	struct rpc_fragment f;
+	struct rpc_data_file file;
+	setup(&b);
+	struct rpc_commit_once m = once_of(&b, 0, &f, &file, STRV("file:///t/data/1.parquet"));
+	struct event ev = {.kind = EV_COMMIT_ONCE};
+	ev.u.req.table = b.table;
+	ev.u.req.incarnation = 1;
+	ev.u.req.u.once = &m;
+	req_id r = script_request(&b.s, ev);
+	struct effect e = script_sql(&b.s, SQL_TXN_ONCE);
+	script_answer(&b.s, &e, item(&b, ST_OK, TXN_DB_COMMITTED));
+	e = script_sql(&b.s, SQL_TXN_READ);
+	script_answer(&b.s, &e, (struct sql_result){.lost = true});
+	ck_assert_int_eq(script_reply(&b.s, r), ST_COMMIT_UNKNOWN);
+	script_fini(&b.s);
+}
+END_TEST
+
 /* Fragments of all open transactions together are bounded; what is there can still be ended. */
 START_TEST(memory_of_all)
 {
@@ -616,6 +690,8 @@ static Suite *suite(void)
 	tcase_add_loop_test(t, refused_for_ever, 0, 2);
 	tcase_add_test(t, confirmed_after_the_halt);
 	tcase_add_test(t, halted_while_the_row_was_read);
+	tcase_add_loop_test(t, final_by_others, 0, 4);
+	tcase_add_test(t, once_final_and_unread);
 	tcase_add_test(t, memory_of_all);
 	suite_add_tcase(s, t);
 	return s;

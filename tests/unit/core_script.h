@@ -116,6 +116,16 @@ static void script_answer(struct script *s, const struct effect *e, struct sql_r
 	script_step(s, &ev);
 }
 
+/* The same of anything else than a statement or a read: it went well. */
+static inline void script_good(struct script *s, const struct effect *e)
+{
+	static const struct err ok;
+	struct event ev = {0};
+	script_done(e, &ev);
+	ev.u.done.err = &ok;
+	script_step(s, &ev);
+}
+
 static void script_tick(struct script *s, int64_t us)
 {
 	struct event ev = {.kind = EV_TICK};
