@@ -24,6 +24,7 @@ static const enum metric statements[SQL_KIND_COUNT] = {
 	[SQL_UNLEDGER] = METRIC_sql_unledger,
 	[SQL_TABLE_CREATE] = METRIC_sql_table_create,
 	[SQL_TABLE_DROP] = METRIC_sql_table_drop,
+	[SQL_CLEAN_DUE] = METRIC_sql_clean_due,
 	[SQL_CLEAN_CLAIM] = METRIC_sql_clean_claim,
 	[SQL_CLEAN_LOOK] = METRIC_sql_clean_look,
 	[SQL_CLEAN_DONE] = METRIC_sql_clean_done,

@@ -1,6 +1,7 @@
-/* Deletes queued objects, one table at a time: claim them in a commit of their own, only then read
- * the head, look for each path in every snapshot of that metadata, and delete what none of them
- * names. Whoever put a path into the queue did not know whether it is live; this look does. */
+/* Deletes queued objects, one table after the other: claim them in a commit of their own, only then
+ * read the head, look for each path in every snapshot of that metadata, and delete what none of them
+ * names. Whoever put a path into the queue did not know whether it is live; this look does. Which tables
+ * have something due the rows tell, loaded or not. */
 #include <stdlib.h>
 
 #include "daemon/commit/state.h"
@@ -9,77 +10,149 @@
 
 #include "proto/iceberg/metadata.h"
 
-#define ROUND_MAX 256
-#define ROUND_BYTES ((size_t)64 << 20)
+/* One round: steps of one table each, one after the other. */
+#define ROUND_STEPS 256
+#define STEP_PATHS 256
+#define STEP_BYTES ((size_t)64 << 20)
+/* Named by one statement. */
+#define DUE_MAX 64
+/* Under way at once: the writers' objects need the store too. */
+#define DELETES_MAX 16
 #define HORIZON_US INT64_C(60000000)
 #define CREATE_SLACK_MS 1000
 
+enum fate {
+	FATE_DEAD,   /* nothing names it: it is deleted */
+	FATE_LIVE,   /* it stays, the row goes */
+	FATE_UNSURE, /* a DELETE without an answer: the row stays claimed */
+	FATE_BACK,   /* nothing was done: back into the queue */
+	FATE_COUNT
+};
+
 struct path {
 	struct strv text;
-	bool live, unsure;
-	bool dead; /* to the table itself */
+	enum fate fate;
 };
 
 struct cleaner {
 	struct timer timer;
 	struct core *core;
+	int steps;   /* of this round */
+	bool useful; /* something was done since the start of the list */
+	bool ended;  /* the list has come to its end */
+	/* What is due: asked from `from`, and where the list goes on; nil: at its start. */
+	struct table_id due[DUE_MAX];
+	bool gone[DUE_MAX];
+	size_t n_due, i_due;
+	struct table_id from, after;
+	int64_t horizon_us; /* when it is due */
+
+	/* The step */
 	bool busy;
-	struct table_id table; /* nil: tables that were dropped */
-	struct table_id last;  /* where the next round goes on */
+	struct table_id table;
+	bool none; /* it has no head: nothing could name its paths */
 	struct arena arena;
 	struct path *paths; /* ascending */
+	struct strv *sorted; /* room for as many of each fate */
 	size_t n;
+	struct strv location; /* of the metadata */
 	struct metadata *meta;
 	struct walk walk;
 	struct gather gather;
 	struct needs needs;
 	size_t deletes; /* under way */
+	size_t next;	/* to delete */
 	struct sql_clean_done done;
-	int64_t horizon_us; /* when it is due */
 };
 
 static void start_round(struct core *c, struct timer *t);
+static void go_on(struct core *c, struct cleaner *k);
 
 static void round_over(struct core *c, struct cleaner *k)
+{
+	k->n_due = k->i_due = 0;
+	c->background--;
+	core_timer(c, &k->timer, c->now_us + c->conf.cleaner_interval_us, start_round);
+}
+
+static void step_release(struct cleaner *k)
 {
 	metadata_unref(k->meta);
 	k->meta = NULL;
 	needs_release(&k->needs);
-	arena_fini(&k->arena);
+	if (k->busy)
+		arena_fini(&k->arena);
 	k->busy = false;
-	c->background--;
-	core_timer(c, &k->timer, c->now_us + c->conf.cleaner_interval_us, start_round);
+}
+
+static void step_over(struct core *c, struct cleaner *k)
+{
+	step_release(k);
+	go_on(c, k);
+}
+
+/* PostgreSQL is away: not before the next round. What is claimed comes up again after the tombstone
+ * time. */
+static void step_lost(struct core *c, struct cleaner *k)
+{
+	step_release(k);
+	round_over(c, k);
+}
+
+/* The table for the log; of one that is not loaded the message tells the id. */
+static const struct table *named(struct core *c, const struct cleaner *k, struct err *err)
+{
+	const struct table *t = table_find(c, k->table);
+	if (!t) {
+		struct err why = *err;
+		char id[UUID_TEXT_LEN + 1];
+		uuid_text(k->table.u, id);
+		err_set(err, why.st, why.field, "table %s: %.140s", id, why.msg);
+	}
+	return t;
 }
 
 /* ------------------------------------------------------------------ deleting */
 
 static void told(struct core *c, void *ctx, const struct event *ev)
 {
-	(void)ev;
-	/* Without an answer the rows stay claimed and come up again after the tombstone time. */
-	round_over(c, ctx);
+	struct cleaner *k = ctx;
+	const struct sql_result *r = ev->u.done.sql;
+	if (r->lost || core_sql_clean_failure(r)) {
+		step_lost(c, k);
+		return;
+	}
+	k->useful |= k->done.n_deleted + k->done.n_live > 0;
+	step_over(c, k);
 }
 
 static void tell(struct core *c, struct cleaner *k)
 {
-	struct strv *v = arena_calloc(&k->arena, k->n * 3, sizeof *v);
-	if (!v) {
-		round_over(c, k);
-		return;
-	}
-	struct strv *deleted = v, *live = v + k->n, *unsure = v + 2 * k->n;
-	k->done = (struct sql_clean_done){.deleted = deleted, .live = live, .unsure = unsure};
+	struct strv *v = k->sorted;
+	size_t n[FATE_COUNT] = {0};
 	for (size_t i = 0; i < k->n; i++) {
-		if (k->paths[i].live)
-			live[k->done.n_live++] = k->paths[i].text;
-		else if (k->paths[i].unsure)
-			unsure[k->done.n_unsure++] = k->paths[i].text;
-		else
-			deleted[k->done.n_deleted++] = k->paths[i].text;
+		enum fate f = k->paths[i].fate;
+		v[f * k->n + n[f]++] = k->paths[i].text;
 	}
+	k->done = (struct sql_clean_done){.deleted = v + FATE_DEAD * k->n,
+					  .n_deleted = n[FATE_DEAD],
+					  .live = v + FATE_LIVE * k->n,
+					  .n_live = n[FATE_LIVE],
+					  .unsure = v + FATE_UNSURE * k->n,
+					  .n_unsure = n[FATE_UNSURE],
+					  .back = v + FATE_BACK * k->n,
+					  .n_back = n[FATE_BACK]};
 	struct effect *e = core_emit(c, FX_SQL, told, k);
 	e->u.sql.kind = SQL_CLEAN_DONE;
 	e->u.sql.u.clean_done = &k->done;
+}
+
+/* Nothing of the step was done, nor will be. */
+static void give_back(struct core *c, struct cleaner *k)
+{
+	for (size_t i = 0; i < k->n; i++)
+		k->paths[i].fate = FATE_BACK;
+	tell(c, k);
 }
 
 struct deleting {
@@ -87,100 +160,104 @@ struct deleting {
 	struct path *p;
 };
 
+static void delete_dead(struct core *c, struct cleaner *k);
+
 static void deleted(struct core *c, void *ctx, const struct event *ev)
 {
 	struct deleting *d = ctx;
 	struct cleaner *k = d->k;
-	d->p->unsure = ev->u.done.err->st != ST_OK;
+	if (ev->u.done.err->st != ST_OK)
+		d->p->fate = FATE_UNSURE;
 	core_unkeep(d);
-	if (--k->deletes == 0)
-		tell(c, k);
+	k->deletes--;
+	delete_dead(c, k);
 }
 
 static void delete_dead(struct core *c, struct cleaner *k)
 {
-	for (size_t i = 0; i < k->n; i++)
-		k->deletes += !k->paths[i].live;
-	if (k->deletes == 0) {
-		tell(c, k);
-		return;
-	}
-	for (size_t i = 0; i < k->n; i++) {
-		if (k->paths[i].live)
+	for (; k->next < k->n && k->deletes < DELETES_MAX; k->next++) {
+		struct path *p = &k->paths[k->next];
+		if (p->fate != FATE_DEAD)
 			continue;
+		if (c->draining) {
+			p->fate = FATE_BACK;
+			continue;
+		}
 		struct deleting *d = core_keep(c, sizeof *d, NULL);
-		*d = (struct deleting){k, &k->paths[i]};
+		*d = (struct deleting){k, p};
 		struct effect *e = core_emit(c, FX_DELETE, deleted, d);
-		e->u.path = k->paths[i].text;
+		e->u.path = p->text;
+		k->deletes++;
 	}
+	if (k->deletes == 0)
+		tell(c, k);
 }
 
 /* ------------------------------------------------------------------ looking */
-
-static void mark(struct cleaner *k, struct strv path);
-
-/* What lies in a folder of another table or view may be live there, whatever this one says. */
-static void others_told(struct core *c, void *ctx, const struct event *ev)
-{
-	struct cleaner *k = ctx;
-	const struct sql_result *r = ev->u.done.sql;
-	if (r->lost || core_sql_clean_failure(r)) {
-		round_over(c, k);
-		return;
-	}
-	if (r->verdict != SQL_APPLIED) {
-		/* They stay claimed and come up again. */
-		core_log(c, 3, "cleaner.waits", NULL, NULL, NULL);
-		round_over(c, k);
-		return;
-	}
-	for (size_t i = 0; i < k->n; i++)
-		k->paths[i].dead = !k->paths[i].live;
-	for (size_t i = 0; i < r->n_paths; i++)
-		mark(k, r->paths[i]);
-	for (size_t i = 0; i < k->n; i++) {
-		struct err err = {0};
-		if (!k->paths[i].dead || !k->paths[i].live)
-			continue;
-		c->counters.cleaner_shared++;
-		err_set(&err, ST_PLACE_TAKEN, "path", "in a folder of another table or view: %.*s",
-			STRV_ARG(k->paths[i].text));
-		core_log(c, 4, "cleaner.kept", table_find(c, k->table), NULL, &err);
-	}
-	delete_dead(c, k);
-}
-
-static void look_at_others(struct core *c, struct cleaner *k)
-{
-	struct strv *v = arena_calloc(&k->arena, k->n, sizeof *v);
-	size_t n = 0;
-	for (size_t i = 0; v && i < k->n; i++)
-		if (!k->paths[i].live)
-			v[n++] = k->paths[i].text;
-	if (!v) {
-		round_over(c, k);
-		return;
-	}
-	if (n == 0) {
-		tell(c, k);
-		return;
-	}
-	struct effect *e = core_emit(c, FX_SQL, others_told, k);
-	e->u.sql.kind = SQL_CLEAN_LOOK;
-	e->u.sql.u.clean_look = (struct sql_clean_look){k->table, v, n};
-}
 
 static int by_text(const void *a, const void *b)
 {
 	return strv_cmp(((const struct path *)a)->text, ((const struct path *)b)->text);
 }
 
-static void mark(struct cleaner *k, struct strv path)
+static struct path *find(struct cleaner *k, struct strv path)
 {
 	struct path key = {.text = path};
-	struct path *p = bsearch(&key, k->paths, k->n, sizeof key, by_text);
+	return bsearch(&key, k->paths, k->n, sizeof key, by_text);
+}
+
+/* What lies in a folder of another table or view may be live there, whatever this one says. */
+static void others_told(struct core *c, void *ctx, const struct event *ev)
+{
+	struct cleaner *k = ctx;
+	const struct sql_result *r = ev->u.done.sql;
+	struct err err = {0};
+	if (r->lost || core_sql_clean_failure(r)) {
+		give_back(c, k);
+		return;
+	}
+	if (r->verdict != SQL_APPLIED) {
+		core_log(c, 4, "cleaner.waits", named(c, k, &err), NULL, &err);
+		give_back(c, k);
+		return;
+	}
+	for (size_t i = 0; i < r->n_paths; i++) {
+		struct path *p = find(k, r->paths[i]);
+		if (!p || p->fate != FATE_DEAD)
+			continue;
+		p->fate = FATE_LIVE;
+		c->counters.cleaner_shared++;
+		err_set(&err, ST_PLACE_TAKEN, "path", "in a folder of another table or view: %.*s",
+			STRV_ARG(p->text));
+		core_log(c, 4, "cleaner.kept", named(c, k, &err), NULL, &err);
+	}
+	delete_dead(c, k);
+}
+
+static void look_at_others(struct core *c, struct cleaner *k)
+{
+	struct table_id whose = {0};
+	struct strv *v = k->sorted;
+	size_t n = 0;
+	if (!k->none)
+		whose = k->table;
+	for (size_t i = 0; i < k->n; i++)
+		if (k->paths[i].fate == FATE_DEAD)
+			v[n++] = k->paths[i].text;
+	if (n == 0) {
+		tell(c, k);
+		return;
+	}
+	struct effect *e = core_emit(c, FX_SQL, others_told, k);
+	e->u.sql.kind = SQL_CLEAN_LOOK;
+	e->u.sql.u.clean_look = (struct sql_clean_look){whose, v, n};
+}
+
+static void mark(struct cleaner *k, struct strv path)
+{
+	struct path *p = find(k, path);
 	if (p && !MUTANT("cleaner-blind"))
-		p->live = true;
+		p->fate = FATE_LIVE;
 }
 
 static void mark_object(void *ctx, struct strv path)
@@ -199,16 +276,16 @@ static void look(struct core *c, struct gather *g)
 {
 	struct cleaner *k = CONTAINER_OF(g, struct cleaner, gather);
 	const struct metadata *m = k->meta;
-	const struct walk_told told = {k, mark_object, mark_entry};
+	const struct walk_told tell_it = {k, mark_object, mark_entry};
 	struct err err = {0};
-	switch (walk_run(&k->walk, c->cache, &k->needs, &told, &err)) {
+	switch (walk_run(&k->walk, c->cache, &k->needs, &tell_it, &err)) {
 	case CACHE_WAIT:
 		core_gather(c, g, &k->needs);
 		return;
 	case CACHE_FAIL:
-		/* What cannot be read may name anything: nothing is deleted. */
-		core_log(c, 4, "cleaner.unreadable", NULL, NULL, &err);
-		round_over(c, k);
+		/* What cannot be read may name anything: nothing of this table is deleted. */
+		core_log(c, 4, "cleaner.unreadable", named(c, k, &err), NULL, &err);
+		give_back(c, k);
 		return;
 	case CACHE_HAVE:
 		break;
@@ -217,49 +294,77 @@ static void look(struct core *c, struct gather *g)
 	const struct metadata_log_entry *log = metadata_log(m, &n);
 	for (size_t i = 0; i < n; i++)
 		mark(k, log[i].file);
-	struct table *t = table_find(c, k->table);
-	if (t)
-		mark(k, t->location);
+	mark(k, k->location);
 	look_at_others(c, k);
 }
 
+static void start_look(struct core *c, struct cleaner *k)
+{
+	k->walk = (struct walk){.meta = k->meta, .arena = &k->arena};
+	k->gather.run = look;
+	look(c, &k->gather);
+}
+
+static void metadata_told(struct core *c, void *ctx, const struct event *ev)
+{
+	struct cleaner *k = ctx;
+	struct read_result *r = ev->u.done.read;
+	if (r->err.st != ST_OK) {
+		struct err err = r->err;
+		core_log(c, 4, "cleaner.unreadable", named(c, k, &err), NULL, &err);
+		give_back(c, k);
+		return;
+	}
+	k->meta = r->own_metadata;
+	r->own_metadata = NULL;
+	start_look(c, k);
+}
+
+/* A file of metadata never changes: what is in memory counts when the head, read after the claim, names
+ * that file. */
 static void head_read(struct core *c, void *ctx, const struct event *ev)
 {
 	struct cleaner *k = ctx;
 	const struct sql_result *r = ev->u.done.sql;
-	struct table *t = table_find(c, k->table);
-	/* The metadata in memory counts only when the head, read after the claim, still names it. */
-	if (r->lost || core_sql_clean_failure(r) || !r->found || !t || t->state != TABLE_READY ||
-	    r->head.epoch != t->epoch || r->head.version != t->version ||
-	    !strv_eq(r->head.metadata_location, t->location)) {
-		round_over(c, k);
+	const struct table *t = table_find(c, k->table);
+	if (r->lost || core_sql_clean_failure(r) || !r->found ||
+	    !arena_strv(&k->arena, r->head.metadata_location, &k->location)) {
+		give_back(c, k);
 		return;
 	}
-	k->meta = metadata_ref(t->meta);
-	k->walk = (struct walk){.meta = k->meta, .arena = &k->arena};
-	k->gather.run = look;
-	look(c, &k->gather);
+	if (t && t->meta && strv_eq(t->location, k->location)) {
+		k->meta = metadata_ref(t->meta);
+		start_look(c, k);
+		return;
+	}
+	struct effect *e = core_emit(c, FX_READ, metadata_told, k);
+	e->u.read = (struct read_effect){.as = READ_METADATA, .path = k->location, .length = -1};
 }
 
 static void claimed(struct core *c, void *ctx, const struct event *ev)
 {
 	struct cleaner *k = ctx;
 	const struct sql_result *r = ev->u.done.sql;
-	if (r->lost || core_sql_clean_failure(r) || r->n_paths == 0) {
-		round_over(c, k);
+	if (r->lost || core_sql_clean_failure(r)) {
+		step_lost(c, k);
+		return;
+	}
+	if (r->n_paths == 0) {
+		step_over(c, k);
 		return;
 	}
 	k->n = 0;
 	k->paths = arena_calloc(&k->arena, r->n_paths, sizeof *k->paths);
-	for (size_t i = 0; k->paths && i < r->n_paths; i++)
+	k->sorted = arena_calloc(&k->arena, r->n_paths * FATE_COUNT, sizeof *k->sorted);
+	for (size_t i = 0; k->paths && k->sorted && i < r->n_paths; i++)
 		if (arena_strv(&k->arena, r->paths[i], &k->paths[k->n].text))
 			k->n++;
 	if (k->n == 0) {
-		round_over(c, k);
+		step_lost(c, k);
 		return;
 	}
 	qsort(k->paths, k->n, sizeof *k->paths, by_text);
-	if (uuid_is_nil(k->table.u)) {
+	if (k->none) {
 		/* No table, hence no snapshot that could name them. */
 		look_at_others(c, k);
 		return;
@@ -271,26 +376,6 @@ static void claimed(struct core *c, void *ctx, const struct event *ev)
 
 /* ------------------------------------------------------------------ rounds */
 
-/* The loaded tables in turn, then the dropped ones. */
-static struct table_id next_table(struct core *c, struct table_id last)
-{
-	bool seen = uuid_is_nil(last.u);
-	LIST_FOR (n, tmp, &c->table_list) {
-		const struct table *t = LIST_ITEM(n, struct table, node);
-		if (seen && t->state == TABLE_READY)
-			return t->id;
-		seen |= uuid_eq(t->id.u, last.u);
-	}
-	return (struct table_id){0};
-}
-
-static void horizon_done(struct core *c, void *ctx, const struct event *ev)
-{
-	(void)ctx;
-	(void)ev;
-	c->background--;
-}
-
 /* A creation has no epoch that would protect its object until it is published, only its age: one that
  * is slow, under a short grace, must not lose it. */
 static int64_t grace_ms(const struct core *c)
@@ -298,6 +383,77 @@ static int64_t grace_ms(const struct core *c)
 	int64_t since = create_oldest_us(c);
 	int64_t age = since == INT64_MAX ? 0 : (c->now_us - since) / 1000 + CREATE_SLACK_MS;
 	return age > c->conf.cleaner_grace_ms ? age : c->conf.cleaner_grace_ms;
+}
+
+static void step(struct core *c, struct cleaner *k)
+{
+	k->none = k->gone[k->i_due];
+	k->table = k->due[k->i_due++];
+	k->busy = true;
+	k->n = k->next = 0;
+	arena_init(&k->arena, STEP_BYTES);
+	struct effect *e = core_emit(c, FX_SQL, claimed, k);
+	e->u.sql.kind = SQL_CLEAN_CLAIM;
+	e->u.sql.u.claim = (struct sql_clean_claim){.table = k->table,
+						    .gone = k->none,
+						    .grace_ms = grace_ms(c),
+						    .tombstone_ms = c->conf.cleaner_tombstone_ms,
+						    .max = STEP_PATHS};
+}
+
+static void due_told(struct core *c, void *ctx, const struct event *ev)
+{
+	struct cleaner *k = ctx;
+	const struct sql_result *r = ev->u.done.sql;
+	if (r->lost || core_sql_clean_failure(r) || r->n_tables > DUE_MAX) {
+		round_over(c, k);
+		return;
+	}
+	k->i_due = 0;
+	k->n_due = r->n_tables;
+	for (size_t i = 0; i < r->n_tables; i++) {
+		k->due[i] = r->tables[i];
+		k->gone[i] = r->gone[i];
+	}
+	k->from = k->after;
+	k->after = r->next;
+	k->ended = uuid_is_nil(r->next.u);
+	go_on(c, k);
+}
+
+/* The next step, until nothing is due or the round has done its share; the next round goes on there. */
+static void go_on(struct core *c, struct cleaner *k)
+{
+	if (c->draining || k->steps >= ROUND_STEPS) {
+		if (k->i_due < k->n_due)
+			k->after = k->i_due ? k->due[k->i_due - 1] : k->from;
+		round_over(c, k);
+		return;
+	}
+	k->steps++;
+	if (k->i_due < k->n_due) {
+		step(c, k);
+		return;
+	}
+	if (k->ended && !k->useful) {
+		round_over(c, k);
+		return;
+	}
+	if (k->ended)
+		k->useful = k->ended = false;
+	struct effect *e = core_emit(c, FX_SQL, due_told, k);
+	e->u.sql.kind = SQL_CLEAN_DUE;
+	e->u.sql.u.clean_due = (struct sql_clean_due){.after = k->after,
+						      .grace_ms = grace_ms(c),
+						      .tombstone_ms = c->conf.cleaner_tombstone_ms,
+						      .max = DUE_MAX};
+}
+
+static void horizon_done(struct core *c, void *ctx, const struct event *ev)
+{
+	(void)ctx;
+	(void)ev;
+	c->background--;
 }
 
 static void start_round(struct core *c, struct timer *timer)
@@ -314,17 +470,11 @@ static void start_round(struct core *c, struct timer *timer)
 		e->u.sql.kind = SQL_HORIZON;
 		e->u.sql.u.horizon = (struct sql_horizon){c->conf.lifetime_ms};
 	}
-	k->table = next_table(c, k->last);
-	k->last = k->table;
-	k->busy = true;
 	c->background++;
-	arena_init(&k->arena, ROUND_BYTES);
-	struct effect *e = core_emit(c, FX_SQL, claimed, k);
-	e->u.sql.kind = SQL_CLEAN_CLAIM;
-	e->u.sql.u.claim = (struct sql_clean_claim){.table = k->table,
-						    .grace_ms = grace_ms(c),
-						    .tombstone_ms = c->conf.cleaner_tombstone_ms,
-						    .max = ROUND_MAX};
+	k->steps = 0;
+	k->ended = false;
+	k->useful = !uuid_is_nil(k->after.u); /* what lies before has its turn in this round, too */
+	go_on(c, k);
 }
 
 void cleaner_start(struct core *c)
@@ -339,9 +489,7 @@ void cleaner_free(struct cleaner *own_k)
 {
 	if (!own_k)
 		return;
-	metadata_unref(own_k->meta);
+	step_release(own_k);
 	needs_fini(&own_k->needs);
-	if (own_k->busy)
-		arena_fini(&own_k->arena);
 	base_free(own_k);
 }

@@ -191,18 +191,20 @@ struct batch_row {
  *              which come back as `paths`. What is queued or claimed then is sure to be garbage
  *              if a purge names it, if purge_all and it lies beneath the table's location, or if
  *              it came from the ledger. APPLIED with head.metadata_location as it was.
+ * CLEAN_DUE    at most max tables with an id above `after` that have something which CLEAN_CLAIM of them would
+ *              take, forget or queue, ascending, each with whether it has no head: `tables`, `gone`.
+ *              `next`: where to go on, nil at the end. (Of staged paths the oldest thousand count.)
  * CLEAN_CLAIM  first queues leftovers of the table: staged by final or unknown transactions; ledger
  *              rows whose epoch is below the head's, or whose head is gone; ledger rows of creates
  *              (epoch -1) older than the grace. Then at most max paths, oldest first: queued for at
  *              least the grace, or claimed for at least the tombstone time, become claimed now and
- *              are returned in no order. A nil table means all tables without a head, whose due
- *              paths are forgotten instead unless they are sure to be garbage. A path is claimed
- *              under the rule that holds then, whenever its table was chosen.
+ *              are returned in no order. `gone`: none if the table has a head; due paths that are not
+ *              sure to be garbage are forgotten, at most 10,000, and not returned.
  * CLEAN_LOOK   while places of a table or view are unknown REFUSED; else the paths that lie at or
  *              beneath a place of another table or view than the one given, APPLIED. A nil table
  *              means every one; of a view's own files only the one that it names is among them then.
  * CLEAN_DONE   claimed paths only: deleted and live ones lose their row, unsure ones are claimed
- *              anew from now.
+ *              anew from now, those given back are queued from now.
  * HORIZON      per table: closed_before = max(itself, min(now - lifetime - 10 min, id times of
  *              transactions not final or final after now - lifetime)); then transactions with id
  *              time < closed_before, final at or before now - lifetime and not LOST are purged with
@@ -241,6 +243,7 @@ enum sql_kind {
 	SQL_TABLE_CREATE, /* tabular, head, batch 1 in one statement; or replaces on overwrite */
 	SQL_TABLES_COMMIT, /* publishes and creations of several tables, all or none */
 	SQL_TABLE_DROP,   /* ends the incarnation and its open transactions */
+	SQL_CLEAN_DUE,    /* which tables have paths that a claim would take: a plain read */
 	SQL_CLEAN_CLAIM,  /* queued objects past their grace become claimed, in a commit of its own */
 	SQL_CLEAN_LOOK,   /* which claimed paths lie beneath another table's or view's place */
 	SQL_CLEAN_DONE,   /* deleted or found live: the row goes, or stays claimed */
@@ -388,8 +391,16 @@ struct sql_table_drop {
 	struct sql_idem idem;
 };
 
+struct sql_clean_due {
+	struct table_id after; /* nil: from the start */
+	int64_t grace_ms;
+	int64_t tombstone_ms;
+	int32_t max;
+};
+
 struct sql_clean_claim {
 	struct table_id table; /* one table at a time: the look reads that table's metadata */
+	bool gone; /* it has no head, hence nothing to look at */
 	int64_t grace_ms;
 	int64_t tombstone_ms;
 	int32_t max;
@@ -409,6 +420,8 @@ struct sql_clean_done {
 	const struct strv
 		*unsure; /* a DELETE without answer: stays claimed for the tombstone time */
 	size_t n_unsure;
+	const struct strv *back; /* no DELETE was sent: queued again */
+	size_t n_back;
 };
 
 struct sql_horizon {
@@ -440,6 +453,7 @@ struct sql_effect {
 		const struct sql_table_create *create;
 		const struct sql_tables_commit *tables;
 		struct sql_table_drop drop;
+		struct sql_clean_due clean_due;
 		struct sql_clean_claim claim;
 		struct sql_clean_look clean_look;
 		const struct sql_clean_done *clean_done;
@@ -479,8 +493,10 @@ struct sql_result {
 	struct sql_item_result item;         /* TXN_* */
 	const struct sql_item_result *items; /* QUEUE_READ */
 	size_t n_items;
-	const struct table_id *tables; /* RECOVER */
+	const struct table_id *tables; /* RECOVER, CLEAN_DUE */
 	size_t n_tables;
+	const bool *gone;     /* CLEAN_DUE: for each table */
+	struct table_id next; /* CLEAN_DUE */
 	struct strv halted;       /* QUEUE_READ: an operator's cause; empty: not halted */
 	int64_t halted_pg_ms;
 	struct digest secret;     /* RECOVER */

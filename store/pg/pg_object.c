@@ -25,8 +25,15 @@ void pg_object_args(const struct sql_effect *fx, struct pgargs *a)
 		pgargs_uuid(a, fx->u.unledger.batch.u);
 		pgargs_i64(a, fx->u.unledger.epoch);
 		break;
+	case SQL_CLEAN_DUE:
+		pgargs_uuid(a, fx->u.clean_due.after.u);
+		pgargs_i64(a, fx->u.clean_due.grace_ms);
+		pgargs_i64(a, fx->u.clean_due.tombstone_ms);
+		pgargs_i32(a, fx->u.clean_due.max);
+		break;
 	case SQL_CLEAN_CLAIM:
 		pgargs_uuid(a, fx->u.claim.table.u);
+		pgargs_bool(a, fx->u.claim.gone);
 		pgargs_i64(a, fx->u.claim.grace_ms);
 		pgargs_i64(a, fx->u.claim.tombstone_ms);
 		pgargs_i32(a, fx->u.claim.max);
@@ -44,11 +51,32 @@ void pg_object_args(const struct sql_effect *fx, struct pgargs *a)
 			pgargs_put_text(a, d->live[i]);
 		pgargs_end(a);
 		pgargs_texts(a, d->unsure, d->n_unsure);
+		pgargs_texts(a, d->back, d->n_back);
 		break;
 	}
 	default:
 		ASSERT(false);
 	}
+}
+
+static bool due_tables(struct pgrow *r, size_t rows, struct arena *arena, struct sql_result *ret)
+{
+	struct table_id *tables = arena_calloc(arena, rows + 1, sizeof *tables);
+	bool *gone = arena_calloc(arena, rows + 1, sizeof *gone);
+	if (!tables || !gone || rows == 0)
+		return false;
+	for (r->row = 0; r->row < rows; r->row++) {
+		struct table_id t = {pgrow_uuid(r, 1)};
+		if (pgrow_null(r, 2)) {
+			ret->next = t;
+			continue;
+		}
+		tables[ret->n_tables] = t;
+		gone[ret->n_tables++] = pgrow_bool(r, 2);
+	}
+	ret->tables = tables;
+	ret->gone = gone;
+	return !r->bad && ret->n_tables + 1 == rows;
 }
 
 bool pg_object_result(const struct sql_effect *fx, const struct pgres *res, struct arena *arena,
@@ -67,6 +95,8 @@ bool pg_object_result(const struct sql_effect *fx, const struct pgres *res, stru
 	if (fx->kind == SQL_CLEAN_LOOK)
 		ret->verdict = pgrow_bool(&r, col++) ? SQL_APPLIED : SQL_REFUSED;
 	size_t rows = pgres_rows(res);
+	if (fx->kind == SQL_CLEAN_DUE)
+		return due_tables(&r, rows, arena, ret);
 	struct strv *paths = arena_calloc(arena, rows + 1, sizeof *paths);
 	if (!paths)
 		return false;

@@ -120,6 +120,7 @@ static bool decode(struct call *call, const struct pgres *rows, struct arena *ar
 		return pg_batch_result(fx, rows, arena, rets);
 	case SQL_LEDGER:
 	case SQL_UNLEDGER:
+	case SQL_CLEAN_DUE:
 	case SQL_CLEAN_CLAIM:
 	case SQL_CLEAN_LOOK:
 	case SQL_CLEAN_DONE:
@@ -210,7 +211,7 @@ static enum pgsql statement(enum sql_kind kind)
 		[SQL_TABLE_DROP] = PGSQL_TABLE_DROP, [SQL_CLEAN_CLAIM] = PGSQL_CLEAN_CLAIM,
 		[SQL_CLEAN_LOOK] = PGSQL_CLEAN_LOOK, [SQL_CLEAN_DONE] = PGSQL_CLEAN_DONE,
 		[SQL_HORIZON] = PGSQL_HORIZON,       [SQL_HALT] = PGSQL_HALT,
-		[SQL_TABLES_COMMIT] = PGSQL_TABLES_COMMIT,
+		[SQL_TABLES_COMMIT] = PGSQL_TABLES_COMMIT, [SQL_CLEAN_DUE] = PGSQL_CLEAN_DUE,
 	};
 	return map[kind];
 }
@@ -224,6 +225,7 @@ static void single_args(const struct sql_effect *e, struct pgargs *args)
 		break;
 	case SQL_LEDGER:
 	case SQL_UNLEDGER:
+	case SQL_CLEAN_DUE:
 	case SQL_CLEAN_CLAIM:
 	case SQL_CLEAN_LOOK:
 	case SQL_CLEAN_DONE:

@@ -37,6 +37,8 @@ struct ran {
 	struct batch_row batch;
 	bool has_batch;
 	size_t fragments;
+	struct table_id tables[32]; /* the first of them */
+	bool gone[32];
 	char path[128];
 	char location[128];
 	char name[128];

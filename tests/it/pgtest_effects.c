@@ -396,6 +396,41 @@ static void create_and_drop(struct pgtest *t, struct admin *a)
 	EXPECT(!r.r.found && r.r.pg_ms > 0);
 }
 
+/* The tables that have something due, without the one given. */
+static size_t due(struct pgtest *t, struct ran *r, struct table_id after, int32_t max)
+{
+	struct sql_effect e = {.kind = SQL_CLEAN_DUE, .u.clean_due = {after, 0, 0, max}};
+	pgtest_run(t, &e, r);
+	EXPECT(r->r.err.st == ST_OK && r->r.n_tables <= ARRAY_SIZE(r->tables));
+	return r->r.n_tables;
+}
+
+static bool is_due(struct pgtest *t, struct table_id table, bool gone)
+{
+	struct ran r;
+	const struct table_id nil = {0};
+	for (size_t i = due(t, &r, nil, 32); i-- > 0;)
+		if (uuid_eq(r.tables[i].u, table.u))
+			return r.gone[i] == gone;
+	return false;
+}
+
+/* One after the other: each once, in their order, with an end. */
+static void due_by_one(struct pgtest *t)
+{
+	struct ran all, one;
+	struct table_id at = {0};
+	size_t n = due(t, &all, at, 32);
+	EXPECT(n >= 2 && uuid_is_nil(all.r.next.u));
+	for (size_t i = 0; i < n; i++) {
+		EXPECT(due(t, &one, at, 1) == 1 && uuid_eq(one.tables[0].u, all.tables[i].u));
+		EXPECT(i == 0 || uuid_cmp(all.tables[i - 1].u, all.tables[i].u) < 0);
+		at = one.r.next;
+		EXPECT(uuid_eq(at.u, one.tables[0].u));
+	}
+	EXPECT(due(t, &one, at, 1) == 0 && uuid_is_nil(one.r.next.u));
+}
+
 static void clean_and_forget(struct pgtest *t, struct admin *a)
 {
 	struct ran r;
@@ -409,19 +444,37 @@ static void clean_and_forget(struct pgtest *t, struct admin *a)
 	struct sql_effect s = {.kind = SQL_TXN_STAGE, .u.stage = &st};
 	pgtest_run(t, &s, &r);
 	EXPECT(r.r.item.st == ST_OK);
-	struct sql_effect claim = {.kind = SQL_CLEAN_CLAIM, .u.claim = {m.table, 0, 60000, 100}};
+	struct sql_effect claim = {.kind = SQL_CLEAN_CLAIM, .u.claim = {m.table, false, 0, 60000, 100}};
 	pgtest_run(t, &claim, &r);
 	EXPECT(r.r.n_paths == 0 && r.r.pg_ms > 0); /* an open owner */
+	EXPECT(!is_due(t, m.table, false));
 	e = (struct sql_effect){.kind = SQL_TXN_END, .u.end = {row.txn, TXN_DB_ABORTED}};
 	pgtest_run(t, &e, &r);
 	claim.u.claim.grace_ms = 3600000;
 	pgtest_run(t, &claim, &r);
 	EXPECT(r.r.n_paths == 0);
 	claim.u.claim.grace_ms = 0;
+	EXPECT(is_due(t, m.table, false));
+	/* Chosen as one that is gone, and it is there: its paths may be live. */
+	admin_script(a, "UPDATE frazil.object SET epoch = 1 WHERE path = '/w/t4/x.parquet'");
+	claim.u.claim.gone = true;
+	pgtest_run(t, &claim, &r);
+	EXPECT(r.r.n_paths == 0);
+	claim.u.claim.gone = false;
 	pgtest_run(t, &claim, &r);
 	EXPECT(r.r.n_paths == 1 && !strcmp(r.path, "/w/t4/x.parquet"));
 	pgtest_run(t, &claim, &r);
 	EXPECT(r.r.n_paths == 0);
+	/* Given back: it can be staged, and claimed. */
+	struct sql_clean_done back = {.back = &p, .n_back = 1};
+	struct sql_effect give = {.kind = SQL_CLEAN_DONE, .u.clean_done = &back};
+	pgtest_run(t, &give, &r);
+	EXPECT(admin_i64(a, "SELECT count(*) FROM frazil.object WHERE path = '/w/t4/x.parquet'"
+			    " AND state = 2") == 1);
+	admin_script(a, "UPDATE frazil.object SET epoch = 0 WHERE path = '/w/t4/x.parquet'");
+	pgtest_sleep(t, 2);
+	pgtest_run(t, &claim, &r);
+	EXPECT(r.r.n_paths == 1);
 	/* Claimed: staging it is condemned. */
 	e = (struct sql_effect){.kind = SQL_TXN_BEGIN, .u.begin = &again};
 	pgtest_run(t, &e, &r);
@@ -447,9 +500,11 @@ static void clean_and_forget(struct pgtest *t, struct admin *a)
 	pgtest_run(t, &l, &r);
 	pgtest_run(t, &claim, &r);
 	EXPECT(r.r.n_paths == 0);
+	EXPECT(!is_due(t, m.table, false));
 	struct sql_effect bump = {.kind = SQL_HEAD_BUMP,
 				  .u.bump = {m.table, m.incarnation, 1, m.holder}};
 	pgtest_run(t, &bump, &r);
+	EXPECT(is_due(t, m.table, false));
 	pgtest_run(t, &claim, &r);
 	EXPECT(r.r.n_paths == 1 && !strcmp(r.path, "/w/t4/orphan.avro"));
 	e = (struct sql_effect){.kind = SQL_TABLE_DROP,
@@ -458,9 +513,17 @@ static void clean_and_forget(struct pgtest *t, struct admin *a)
 	EXPECT(!strcmp(r.location, m.metadata));
 	/* Whether a staged path is live nobody can tell any more: it is forgotten, on disk it stays.
 	 * What an attempt of ours wrote and what a purge named goes. */
-	memset(&claim.u.claim.table, 0, sizeof claim.u.claim.table);
-	pgtest_run(t, &claim, &r);
-	EXPECT(r.r.n_paths >= 1);
+	struct ran all;
+	due_by_one(t);
+	EXPECT(is_due(t, m.table, true));
+	const struct table_id nil = {0};
+	size_t n_due = due(t, &all, nil, 32);
+	claim.u.claim.gone = true;
+	for (size_t i = 0; i < n_due; i++) {
+		claim.u.claim.table = all.tables[i];
+		if (all.gone[i])
+			pgtest_run(t, &claim, &r);
+	}
 	EXPECT(admin_i64(a, "SELECT count(*) FROM frazil.object WHERE path = '/w/t4/x.parquet'") == 0);
 	EXPECT(admin_i64(a, "SELECT count(*) FROM frazil.object WHERE path = '/w/t4/orphan.avro'"
 			    " AND state = 3") == 1);

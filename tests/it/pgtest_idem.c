@@ -199,7 +199,8 @@ static void tables(struct admin *a)
 	admin_script(a, "INSERT INTO frazil.object (path, table_id, epoch, state, since_ms) SELECT p,"
 			" '00000000-0000-0000-0000-000000000009', 1, 2, 0 FROM"
 			" unnest(ARRAY['/w/keyed/v2.json', '/w/keyed/other']) p");
-	struct sql_effect claim = {.kind = SQL_CLEAN_CLAIM, .u.claim = {.max = 10}};
+	struct sql_effect claim = {.kind = SQL_CLEAN_CLAIM, .u.claim = {.gone = true, .max = 10}};
+	claim.u.claim.table.u.b[15] = 9;
 	pgtest_run(t, &claim, &r);
 	EXPECT(r.r.n_paths == 1 && !strcmp(r.path, "/w/keyed/other"));
 }

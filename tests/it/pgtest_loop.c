@@ -99,6 +99,10 @@ static void ran_done(void *ctx, const struct sql_result *r)
 	ran->fragments = r->item.n_fragments;
 	for (size_t i = 0; i < r->n_items; i++)
 		ran->fragments += r->items[i].n_fragments;
+	for (size_t i = 0; r->gone && i < r->n_tables && i < ARRAY_SIZE(ran->tables); i++) {
+		ran->tables[i] = r->tables[i];
+		ran->gone[i] = r->gone[i];
+	}
 	copy_text(ran->path, sizeof ran->path, r->n_paths ? r->paths[0] : r->item.path);
 	copy_text(ran->location, sizeof ran->location, r->head.metadata_location);
 	copy_text(ran->name, sizeof ran->name, r->head.name);

@@ -195,7 +195,7 @@ static void guards(struct pgtest *t, struct admin *a, struct admin *b)
 	while (pgfx_flush(t->fx))
 		;
 	until_waiting(b, 1);
-	struct sql_effect claim = {.kind = SQL_CLEAN_CLAIM, .u.claim = {x.m.table, 0, 60000, 10}};
+	struct sql_effect claim = {.kind = SQL_CLEAN_CLAIM, .u.claim = {x.m.table, false, 0, 60000, 10}};
 	struct ran rc;
 	pgtest_start(t, &claim, &rc);
 	EXPECT(pgtest_until(t, &rc.done, 2000) && rc.r.n_paths == 0);
@@ -399,7 +399,7 @@ void pgtest_storm(struct pgtest *t, unsigned seed)
 			}
 			pgtest_start(t, &e, &rans[i]);
 		}
-		struct sql_effect claim = {.kind = SQL_CLEAN_CLAIM, .u.claim = {m.table, 0, 0, 5}};
+		struct sql_effect claim = {.kind = SQL_CLEAN_CLAIM, .u.claim = {m.table, false, 0, 0, 5}};
 		pgtest_run(t, &claim, &r);
 		EXPECT(r.r.err.st == ST_OK);
 		for (int i = 0; i < TXNS; i++) {

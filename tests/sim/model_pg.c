@@ -10,7 +10,7 @@ static const char *const kind_names[] = {
 	"recover",      "head_read",  "head_bump",   "queue_read", "batch_look",
 	"txn_begin",    "txn_stage",  "txn_seal",    "txn_once",   "txn_request",
 	"txn_end",      "txn_read",   "ledger",      "publish",    "unledger",
-	"table_create", "tables_commit", "table_drop", "clean_claim", "clean_look", "clean_done",
+	"table_create", "tables_commit", "table_drop", "clean_due", "clean_claim", "clean_look", "clean_done",
 	"horizon",      "halt",
 };
 
@@ -82,7 +82,7 @@ void world_keep(struct world *w, struct uuid key, int16_t http)
 	if (idem_find(w, key))
 		world_fail(w, "a request with a key was done, and its answer is not kept");
 	p->idems = world_grow(w, p->idems, &p->cap_idems, p->n_idems + 1, sizeof *p->idems);
-	p->idems[p->n_idems++] = (struct m_idem){key, http, true};
+	p->idems[p->n_idems++] = (struct m_idem){.key = key, .http = http, .there = true};
 }
 
 struct sql_idem world_idem(struct world *w, int16_t http)
@@ -116,13 +116,15 @@ static void remember_late(struct world *w, void *arg)
 		m->there = true;
 }
 
-void model_remember(struct world *w, const struct sql_idem *k)
+void model_remember(struct world *w, const struct sql_idem *k, struct strv location)
 {
 	if (!k->set)
 		return;
 	if (idem_find(w, k->key))
 		world_fail(w, "a request with a key was done again");
 	world_keep(w, k->key, k->http);
+	if (k->file)
+		w->pg.idems[w->pg.n_idems - 1].location = location;
 	if (MUTANT("key-in-second-statement")) {
 		struct late_row *l = world_alloc(w, sizeof *l);
 		*l = (struct late_row){k->key, w->gen};
@@ -168,7 +170,7 @@ void model_publish(struct world *w, const struct sql_publish *p, struct sql_resu
 		tab->n_places = p->n_places;
 	}
 	model_settle(w, p->row.batch, p->objects, p->n_objects);
-	model_remember(w, &p->idem);
+	model_remember(w, &p->idem, p->row.metadata_location);
 	const struct m_halt *halt = pg_halt(w, p->row.table);
 	if (halt && halt->confirmed)
 		world_fail(w, "batch %" PRId64 " of a halted table", p->row.batch_no);
@@ -357,6 +359,9 @@ void model_execute(struct world *w, struct flight *fl)
 		break;
 	case SQL_HALT:
 		tables_halt(w, &e->u.halt, r);
+		break;
+	case SQL_CLEAN_DUE:
+		cleaner_due(w, &e->u.clean_due, r);
 		break;
 	case SQL_CLEAN_CLAIM:
 		cleaner_claim(w, &e->u.claim, r);

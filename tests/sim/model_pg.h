@@ -21,7 +21,8 @@ bool model_listed(struct world *w, struct batch_id batch, const struct strv *obj
 /* They are in use now, and what else the ledger has of the batch is garbage. */
 void model_settle(struct world *w, struct batch_id batch, const struct strv *objects, size_t n);
 bool model_taken(struct world *w, const struct sql_idem *k);
-void model_remember(struct world *w, const struct sql_idem *k);
+/* location: the metadata file that the answer is made from, if it is made from one. */
+void model_remember(struct world *w, const struct sql_idem *k, struct strv location);
 void model_batch_add(struct world *w, const struct batch_row *row);
 /* After its guard held. */
 void model_publish(struct world *w, const struct sql_publish *p, struct sql_result *r);
@@ -54,6 +55,7 @@ void tables_commit(struct world *w, const struct sql_tables_commit *k, struct sq
 void tables_drop(struct world *w, const struct sql_table_drop *d, struct sql_result *r);
 
 /* --- model_cleaner.c --- */
+void cleaner_due(struct world *w, const struct sql_clean_due *k, struct sql_result *r);
 void cleaner_claim(struct world *w, const struct sql_clean_claim *k, struct sql_result *r);
 void cleaner_look(struct world *w, const struct sql_clean_look *l, struct sql_result *r);
 void cleaner_done(struct world *w, const struct sql_clean_done *k);

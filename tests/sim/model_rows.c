@@ -229,6 +229,7 @@ void rows_copy_effect(struct world *w, struct sql_effect *e)
 		k->deleted = copy_paths(w, k->deleted, k->n_deleted);
 		k->live = copy_paths(w, k->live, k->n_live);
 		k->unsure = copy_paths(w, k->unsure, k->n_unsure);
+		k->back = copy_paths(w, k->back, k->n_back);
 		e->u.clean_done = k;
 		return;
 	}

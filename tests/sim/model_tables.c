@@ -114,7 +114,7 @@ void tables_drop(struct world *w, const struct sql_table_drop *d, struct sql_res
 		r->verdict = SQL_KEY_TAKEN;
 		return;
 	}
-	model_remember(w, &d->idem);
+	model_remember(w, &d->idem, h->metadata_location);
 	struct strv root = h->metadata_location;
 	while (root.n && !strv_starts(strv_sub(h->metadata_location, root.n, h->metadata_location.n),
 				      STRV("/metadata/")))
@@ -178,7 +178,7 @@ static void create(struct world *w, const struct sql_table_create *k, struct sql
 		return;
 	}
 	model_settle(w, k->row.batch, k->objects, k->n_objects);
-	model_remember(w, &k->idem);
+	model_remember(w, &k->idem, k->row.metadata_location);
 	if (named)
 		end_table(w, named->table);
 	for (size_t i = 0; i < p->n_objs; i++)
@@ -261,7 +261,7 @@ void tables_commit(struct world *w, const struct sql_tables_commit *k, struct sq
 		r->verdict = SQL_KEY_TAKEN;
 		return;
 	}
-	model_remember(w, &k->idem);
+	model_remember(w, &k->idem, (struct strv){NULL, 0});
 	for (size_t i = 0; i < k->n_creates; i++)
 		create(w, k->creates[i], r);
 	for (size_t i = 0; i < k->n_parts && !MUTANT("one-by-one"); i++)

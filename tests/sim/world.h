@@ -112,6 +112,7 @@ struct m_idem {
 	struct uuid key;
 	int16_t http;
 	bool there; /* always, but where an error is planted */
+	struct strv location; /* the file that the answer is made from; empty: none */
 };
 struct m_lock {
 	struct uuid key;
