@@ -62,7 +62,8 @@ FEATURES = {
 }
 # name: the module of flows/, the title of the column. The first are of every run, the others of a full one.
 CLIENTS = {"spark": "Spark", "pyiceberg": "PyIceberg", "duckdb": "DuckDB", "iceberg-rust": "iceberg-rust", "iceberg-java": "Iceberg Java"}
-FULL = {"spark-4.0": "Spark", "spark-3.5": "Spark", "trino": "Trino", "flink": "Flink", "iceberg-go": "iceberg-go"}
+FULL = {"spark-4.0": "Spark", "spark-3.5": "Spark", "trino": "Trino", "flink": "Flink", "iceberg-go": "iceberg-go",
+        "iceberg-rust-crate": "iceberg-rust, the crate"}
 # Engines that read what a client wrote, none of its own family. Arrow, with which PyIceberg reads, does not know the encoding of
 # Trino's files of positions.
 READERS = {"trino": ("duckdb",), "pyiceberg": ("duckdb",), "duckdb": ("pyiceberg",), "iceberg-rust": ("pyiceberg",)}

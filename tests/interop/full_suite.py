@@ -16,7 +16,7 @@ from catalog_suite import check
 from model import UNKNOWN
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-READERS = ("spark-4.0", "spark-3.5", "trino", "flink", "iceberg-go")
+READERS = ("spark-4.0", "spark-3.5", "trino", "flink", "iceberg-go", "iceberg-rust-crate")
 
 
 class Missing(Exception):
@@ -79,6 +79,28 @@ def spark(lock, jar):
     return command
 
 
+def rust_program(name):
+    """One of the two programs on the Rust library."""
+    cargo = shutil.which("cargo")
+    if not cargo:
+        raise Missing("cargo")
+    folder = os.path.join(HERE, "rust")
+    target = cache("cargo-oracle")
+    stamp = os.path.join(target, digest(folder, "Cargo.toml", "Cargo.lock", "src/main.rs", "src/engine.rs"))
+    if not os.path.exists(stamp):
+        print("set-up: the Rust library (minutes)", flush=True)
+        subprocess.run([cargo, "build", "-q", "--locked", "--manifest-path", os.path.join(folder, "Cargo.toml"), "--target-dir", target],
+                       check=True, stdin=subprocess.DEVNULL)
+        open(stamp, "w").close()
+    return os.path.join(target, "debug", name)
+
+
+def rust_crate(uri):
+    with open(os.path.join(HERE, "rust/Cargo.toml")) as f:
+        version = f.read().partition('iceberg = "=')[2].partition('"')[0]
+    return [rust_program("frazil-rust"), uri, version], {}
+
+
 # name: command, what it offers
 COMMANDS = {
     "spark-4.0": (spark("requirements-spark40.txt", "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.11.0"), {"lineage"}),
@@ -86,25 +108,11 @@ COMMANDS = {
     "trino": (trino, {"lineage"}),
     "flink": (flink, set()),
     "iceberg-go": (iceberg_go, {"lineage"}),
+    "iceberg-rust-crate": (rust_crate, {"flow alone"}),  # the package of it reads all tables in every run
 }
 
 
 # ---- the oracle
-def oracle_program():
-    cargo = shutil.which("cargo")
-    if not cargo:
-        raise Missing("cargo")
-    folder = os.path.join(HERE, "rust")
-    target = cache("cargo-oracle")
-    stamp = os.path.join(target, digest(folder, "Cargo.toml", "Cargo.lock", "src/main.rs"))
-    if not os.path.exists(stamp):
-        print("set-up: the Rust library (minutes)", flush=True)
-        subprocess.run([cargo, "build", "-q", "--locked", "--manifest-path", os.path.join(folder, "Cargo.toml"), "--target-dir", target],
-                       check=True, stdin=subprocess.DEVNULL)
-        open(stamp, "w").close()
-    return os.path.join(target, "debug/frazil-oracle")
-
-
 def disjoint(ranges, what):
     end = 0
     for first, n, name in sorted(ranges):
@@ -152,7 +160,7 @@ def judge(model, got):
 
 
 def oracle(suite):
-    program = oracle_program()
+    program = rust_program("frazil-oracle")
     ours = [t for t in suite.tables if t.in_bulk and t.lineage and t.writers == ["frazil"]]
     names = sorted({t.name for t in ours})
     got = subprocess.run([program, suite.uri], input="".join(n + "\n" for n in names), text=True, stdout=subprocess.PIPE, check=True)
@@ -180,7 +188,7 @@ def run(suite, parts=("clients",)):
             continue
         suite.engines[name] = e
         try:
-            if tables:
+            if tables and "flow alone" not in offers:
                 suite.read_by(e, bulk=tables)
             if "clients" in parts:
                 clients_suite.run(suite, suite.rpc, {name: e})
