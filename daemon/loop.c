@@ -303,9 +303,12 @@ static void on_walk(uv_handle_t *handle, void *arg)
 
 void loop_fini(struct loop *l)
 {
-	ASSERT(l->jobs == 0);
 	uv_prepare_stop(&l->prepare);
 	uv_check_stop(&l->check);
+	l->on_signal = NULL;
+	/* Some jobs are nobody's any more: a large document is freed after its answer. */
+	while (l->jobs > 0)
+		uv_run(&l->uv, UV_RUN_ONCE);
 	uv_walk(&l->uv, on_walk, l);
 	/* A loop that was stopped before it ran holds that against the first run. */
 	while (uv_run(&l->uv, UV_RUN_DEFAULT) != 0)

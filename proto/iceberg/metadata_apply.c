@@ -288,6 +288,24 @@ static enum status remove_snapshots(struct metadata_change *c, const int64_t *id
 	return ST_OK;
 }
 
+/* Clients send an update for each snapshot that expires: those in a row go in one pass. */
+static enum status remove_run(struct metadata_change *c, const struct update *updates, size_t n,
+			      size_t *io_i)
+{
+	size_t all = 0, end = *io_i;
+	for (; end < n && updates[end].kind == UPDATE_REMOVE_SNAPSHOTS; end++)
+		all += updates[end].u.snapshot_ids.n;
+	int64_t *ids = arena_calloc(&c->scratch, all + 1, sizeof *ids);
+	if (!ids)
+		return metadata_limit(c->err);
+	all = 0;
+	for (size_t i = *io_i; i < end; i++)
+		for (size_t k = 0; k < updates[i].u.snapshot_ids.n; k++)
+			ids[all++] = updates[i].u.snapshot_ids.v[k];
+	*io_i = end - 1;
+	return remove_snapshots(c, ids, all);
+}
+
 /* ---- refs ---- */
 
 static bool ref_eq(const struct snapshot_ref *x, const struct snapshot_ref *y)
@@ -435,8 +453,6 @@ static enum status apply_one(struct metadata_change *c, const struct update *u)
 		return remove_properties(c, u->u.keys.v, u->u.keys.n);
 	case UPDATE_ADD_SNAPSHOT:
 		return add_snapshot(c, u->u.snapshot);
-	case UPDATE_REMOVE_SNAPSHOTS:
-		return remove_snapshots(c, u->u.snapshot_ids.v, u->u.snapshot_ids.n);
 	case UPDATE_SET_SNAPSHOT_REF:
 		return set_ref(c, &u->u.ref);
 	case UPDATE_REMOVE_SNAPSHOT_REF:
@@ -674,7 +690,8 @@ enum status metadata_apply(const struct metadata *base, const struct update *upd
 		return st;
 	arena_init(&c.scratch, METADATA_MAX_BYTES);
 	for (size_t i = 0; i < n && st == ST_OK; i++) {
-		st = apply_one(&c, &updates[i]);
+		st = updates[i].kind == UPDATE_REMOVE_SNAPSHOTS ? remove_run(&c, updates, n, &i)
+								 : apply_one(&c, &updates[i]);
 		if (st != ST_OK)
 			err_prefix(err, "updates[%zu]", i);
 	}

@@ -22,8 +22,10 @@ const char *update_action(enum update_kind kind)
 	return actions[kind].p;
 }
 
-/* Of one change: each is applied to a document that may be large. */
+/* Of one change: each is applied to a document that may be large, and one that adds is compared with all
+ * that was added before. */
 #define UPDATES_MAX 32768
+#define ADDS_MAX 2048
 
 static enum status limit(struct err *err)
 {
@@ -428,6 +430,23 @@ static enum status parse_one(const struct jval *v, struct arena *a, struct updat
 	return parse_body(v, a, u, err);
 }
 
+static bool adds(enum update_kind kind)
+{
+	switch (kind) {
+	case UPDATE_ADD_SCHEMA:
+	case UPDATE_ADD_SPEC:
+	case UPDATE_ADD_SORT_ORDER:
+	case UPDATE_ADD_SNAPSHOT:
+	case UPDATE_SET_SNAPSHOT_REF:
+	case UPDATE_SET_STATISTICS:
+	case UPDATE_SET_PARTITION_STATISTICS:
+	case UPDATE_ADD_ENCRYPTION_KEY:
+		return true;
+	default:
+		return false;
+	}
+}
+
 enum status update_parse(const struct jval *array, struct arena *a, const struct update **ret_u,
 			 size_t *ret_n, struct err *err)
 {
@@ -438,10 +457,17 @@ enum status update_parse(const struct jval *array, struct arena *a, const struct
 		return err_set(err, ST_LIMIT, "updates", "at most %d updates, these are %zu",
 			       UPDATES_MAX, n);
 	struct update *u = arena_calloc(a, n, sizeof *u);
+	size_t n_adds = 0;
 	if (!u)
 		return limit(err);
 	for (size_t i = 0; i < n; i++) {
 		enum status st = parse_one(jval_at(array, i), a, &u[i], err);
+		n_adds += st == ST_OK && adds(u[i].kind);
+		if (n_adds > ADDS_MAX)
+			return err_set(err, ST_LIMIT, "updates",
+				       "at most %d that add a schema, spec, order, snapshot, ref, "
+				       "statistics or key",
+				       ADDS_MAX);
 		if (st != ST_OK) {
 			err_prefix(err, "updates[%zu]", i);
 			return st;

@@ -10,6 +10,7 @@ import uuid
 
 import pytest
 
+from support.catalog import Space
 from support.openapi import Checked
 from support.rest import segment
 
@@ -560,3 +561,14 @@ def test_restart(daemon, ns):
     assert daemon.rest.get(ns + "/tables/stays").json == made
     r = commit(daemon.rest, ns, "stays", [{"action": "set-properties", "updates": {"a": "b"}}])
     assert r.status == 200
+
+
+def test_stopped_behind_a_large_body(make_daemon):
+    """A stop right behind the answer to a large body, whose document is still being freed: an orderly end."""
+    daemon = make_daemon()
+    space = Space(daemon, "stopped")
+    space.create("t")
+    gone = [{"action": "remove-snapshots", "snapshot-ids": [i + 1]} for i in range(20000)]
+    for _ in range(3):
+        daemon.rest.want(200, "POST", space.table("t"), {"requirements": [], "updates": gone})
+        daemon.restart()

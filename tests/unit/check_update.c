@@ -19,7 +19,7 @@ struct parsed {
 static struct parsed parse(const char *text)
 {
 	struct parsed p = {0};
-	arena_init(&p.a, (size_t)1 << 20);
+	arena_init(&p.a, (size_t)32 << 20);
 	UNIT_OK(jdoc_parse(strv_bytes(strv_of(text)), ST_BAD_REQUEST, &p.doc, &p.err), &p.err);
 	p.st = update_parse(jdoc_root(p.doc), &p.a, &p.u, &p.n, &p.err);
 	return p;
@@ -212,6 +212,30 @@ START_TEST(refusals)
 }
 END_TEST
 
+/* Each that adds is compared with what is there; each that removes is not. */
+START_TEST(many)
+{
+	static const char add[] = "{\"action\":\"set-snapshot-ref\",\"ref-name\":\"r\",\"type\":\"tag\","
+				  "\"snapshot-id\":1}";
+	static const char remove[] = "{\"action\":\"remove-snapshots\",\"snapshot-ids\":[1]}";
+	for (int i = 0; i < 4; i++) {
+		size_t n = i < 2 ? 2048 + (size_t)i : 32768 + (size_t)i - 2;
+		struct buf b;
+		buf_init(&b, (size_t)16 << 20);
+		for (size_t k = 0; k < n; k++) {
+			buf_puts(&b, k ? "," : "[");
+			buf_puts(&b, i < 2 ? add : remove);
+		}
+		buf_puts(&b, "]");
+		buf_putc(&b, 0);
+		struct parsed p = parse((const char *)b.p);
+		ck_assert_int_eq(p.st, i % 2 ? ST_LIMIT : ST_OK);
+		done(&p);
+		buf_fini(&b);
+	}
+}
+END_TEST
+
 /* A full arena is a typed error wherever it strikes. */
 START_TEST(small_arena)
 {
@@ -237,6 +261,7 @@ static Suite *suite(void)
 	TCase *t = tcase_create("update");
 	tcase_add_test(t, each);
 	tcase_add_test(t, refusals);
+	tcase_add_test(t, many);
 	tcase_add_test(t, small_arena);
 	suite_add_tcase(s, t);
 	return s;
