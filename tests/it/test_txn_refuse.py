@@ -42,6 +42,7 @@ def vector(path, positions, **more):
 
 @pytest.mark.parametrize("kind", ["OVERWRITE", "REWRITE", "TRUNCATE"])
 def test_kinds(lab, table, kind):
+    """case BC-089: a rewrite that could lose the row ids is refused."""
     with lab.client() as c, refused("UNSUPPORTED"):
         c.table(table.name).begin(kind=kind, read_snapshot_id=table.base.snapshot_id)
 
@@ -273,6 +274,7 @@ def test_schema_and_spec_that_went(lab):
 
 
 def test_expired_read_snapshot(lab):
+    """case BC-154: a client's expiry of the snapshot that a transaction reads ends in a commit or in a clean refusal."""
     t = lab.table("expired")
     path, o = t.append(10)
     with lab.client() as c:

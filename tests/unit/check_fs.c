@@ -217,6 +217,7 @@ START_TEST(uri_forms)
 }
 END_TEST
 
+/* case BC-181: a put that comes again after a lost answer meets its own object */
 START_TEST(exists)
 {
 	struct wait w;
