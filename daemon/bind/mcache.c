@@ -4,7 +4,9 @@
 #include "proto/base/digest.h"
 #include "proto/base/gzip.h"
 #include "proto/iceberg/metadata.h"
+#include "proto/iceberg/view.h"
 #include "proto/rest/rb_table.h"
+#include "proto/rest/rb_view.h"
 #include "store/obj/obj.h"
 
 #define BUCKETS 4096
@@ -25,12 +27,13 @@ struct mcache_entry {
 	size_t refs; /* the cache's own counts */
 	struct mcache *cache;
 	struct strv location; /* owned */
-	struct uuid table;
+	bool view;
+	struct uuid table; /* or view */
 	bool has_table;
 	struct list by_location, by_table, lru; /* on no list: not in the cache any more */
 	struct list waiters;
 	struct list queued; /* for a read */
-	struct metadata *m;
+	struct metadata *m; /* of a table */
 	struct bytes body[MCACHE_REFS_GZIP]; /* owned; p NULL until built */
 	char etag[MCACHE_REFS_GZIP][MCACHE_ETAG_LEN + 1]; /* of the bodies that were asked for */
 	size_t cost;	      /* as counted in the cache */
@@ -193,12 +196,12 @@ static void recount(struct mcache_entry *e)
 	}
 }
 
-static struct mcache_entry *find(struct mcache *c, struct strv location)
+static struct mcache_entry *find(struct mcache *c, struct strv location, bool view)
 {
 	struct list *bucket = location_bucket(c, location);
 	LIST_FOR (n, tmp, bucket) {
 		struct mcache_entry *e = LIST_ITEM(n, struct mcache_entry, by_location);
-		if (strv_eq(e->location, location)) {
+		if (e->view == view && strv_eq(e->location, location)) {
 			list_remove(&e->lru);
 			list_push_front(&c->lru, &e->lru);
 			return e;
@@ -207,7 +210,7 @@ static struct mcache_entry *find(struct mcache *c, struct strv location)
 	return NULL;
 }
 
-static struct mcache_entry *add(struct mcache *c, struct strv location)
+static struct mcache_entry *add(struct mcache *c, struct strv location, bool view)
 {
 	struct mcache_entry *e = base_calloc(1, sizeof *e);
 	char *copy = base_alloc(location.n + 1);
@@ -215,6 +218,7 @@ static struct mcache_entry *add(struct mcache *c, struct strv location)
 	copy[location.n] = '\0';
 	e->refs = 1;
 	e->cache = c;
+	e->view = view;
 	e->location = (struct strv){copy, location.n};
 	list_init(&e->by_location);
 	list_init(&e->by_table);
@@ -227,19 +231,17 @@ static struct mcache_entry *add(struct mcache *c, struct strv location)
 	return e;
 }
 
-/* The metadata of a file, known now. Another version of the same table will hardly be asked for
+/* What the file holds is known now. Another version of the same table or view will hardly be asked for
  * again and makes room. */
-static void set_metadata(struct mcache_entry *e, struct metadata *m)
+static void filled(struct mcache_entry *e)
 {
 	struct mcache *c = e->cache;
-	e->m = metadata_ref(m);
 	e->looked_us = loop_mono_us(c->loop);
-	e->has_table = metadata_uuid(m, &e->table);
 	if (e->has_table && linked(e)) {
 		struct list *bucket = table_bucket(c, e->table);
 		LIST_FOR (n, tmp, bucket) {
 			struct mcache_entry *old = LIST_ITEM(n, struct mcache_entry, by_table);
-			if (uuid_eq(old->table, e->table))
+			if (old->view == e->view && uuid_eq(old->table, e->table))
 				drop(old);
 		}
 		list_push_front(bucket, &e->by_table);
@@ -247,11 +249,18 @@ static void set_metadata(struct mcache_entry *e, struct metadata *m)
 	recount(e);
 }
 
+static void set_metadata(struct mcache_entry *e, struct metadata *m)
+{
+	e->m = metadata_ref(m);
+	e->has_table = metadata_uuid(m, &e->table);
+	filled(e);
+}
+
 void mcache_put(struct mcache *c, struct strv location, struct metadata *m)
 {
-	struct mcache_entry *e = find(c, location);
+	struct mcache_entry *e = find(c, location, false);
 	if (!e)
-		e = add(c, location);
+		e = add(c, location, false);
 	if (e->m)
 		e->looked_us = loop_mono_us(c->loop);
 	else
@@ -296,14 +305,40 @@ static void read_over(struct mcache_entry *e)
 		over(LIST_ITEM(n, struct mcache_entry, queued));
 }
 
+/* A view is small: its answer is made at once, and is all that is kept of it. */
+static void decode_view(struct mcache_entry *e)
+{
+	struct view *v = NULL;
+	buf_init(&e->out, 2 * VIEW_MAX_BYTES);
+	if (view_read(e->data, metadata_file_gzip(e->location), &v, &e->read.err) != ST_OK)
+		return;
+	rb_view_load_write(&e->out, e->location, v);
+	e->table = v->uuid;
+	view_free(v);
+	if (!buf_ok(&e->out))
+		err_set(&e->read.err, ST_LIMIT, "", "the view is too large");
+}
+
 static void decode_body(struct loop_job *job)
 {
 	struct mcache_entry *e = CONTAINER_OF(job, struct mcache_entry, job);
 	const struct read_effect what = {
 		.as = READ_METADATA, .path = e->location, .length = -1};
 	base_memory_reset();
-	decode_run(&what, e->data, &e->read);
+	if (e->view)
+		decode_view(e);
+	else
+		decode_run(&what, e->data, &e->read);
 	err_memory(&e->read.err);
+}
+
+static void keep_view(struct mcache_entry *e)
+{
+	size_t n = 0;
+	uint8_t *p = buf_take(&e->out, &n);
+	e->body[MCACHE_ALL - 1] = (struct bytes){p, n};
+	e->has_table = true;
+	filled(e);
 }
 
 static void decoded(struct loop_job *job)
@@ -316,9 +351,13 @@ static void decoded(struct loop_job *job)
 	e->busy = IDLE;
 	if (r.err.st != ST_OK)
 		fail_all(e, &r.err);
+	else if (e->view)
+		keep_view(e);
 	else if (!e->m) /* else the core was faster */
 		set_metadata(e, r.own_metadata);
 	metadata_unref(r.own_metadata);
+	if (e->view)
+		buf_fini(&e->out);
 	read_over(e);
 }
 
@@ -355,7 +394,8 @@ static void start_read(struct mcache_entry *e)
 		return;
 	}
 	op_init(&e->op.op, got, e);
-	if (obj_get(e->cache->obj, e->location, NULL, METADATA_MAX_BYTES, &e->op, &err) != ST_OK) {
+	if (obj_get(e->cache->obj, e->location, NULL,
+		    e->view ? VIEW_MAX_BYTES : METADATA_MAX_BYTES, &e->op, &err) != ST_OK) {
 		fail_all(e, &err);
 		return;
 	}
@@ -396,6 +436,11 @@ static void build_body(struct loop_job *job)
 	struct mcache_entry *e = CONTAINER_OF(job, struct mcache_entry, job);
 	bool refs = e->building == MCACHE_REFS || e->building == MCACHE_REFS_GZIP;
 	struct buf plain;
+	if (e->view) {
+		if (gzip_write(e->body[MCACHE_ALL - 1], &e->out, NULL) != ST_OK)
+			buf_clear(&e->out);
+		return;
+	}
 	if (e->building < MCACHE_ALL_GZIP) {
 		rb_table_load_write(&e->out, e->location, e->m, refs);
 		return;
@@ -427,7 +472,7 @@ static void built(struct loop_job *job)
 
 static void start_build(struct mcache_entry *e, enum mcache_rep rep)
 {
-	size_t size = metadata_json_size(e->m);
+	size_t size = e->view ? e->body[MCACHE_ALL - 1].n : metadata_json_size(e->m);
 	e->cache->stats.builds++;
 	e->busy = BUILDING;
 	e->building = rep;
@@ -443,9 +488,14 @@ static void start_build(struct mcache_entry *e, enum mcache_rep rep)
 	}
 }
 
+static bool is_filled(const struct mcache_entry *e)
+{
+	return e->view ? e->body[MCACHE_ALL - 1].p != NULL : e->m != NULL;
+}
+
 static bool has(const struct mcache_entry *e, enum mcache_rep rep)
 {
-	return rep == MCACHE_METADATA ? e->m != NULL : e->body[rep - 1].p != NULL;
+	return rep == MCACHE_METADATA ? is_filled(e) : e->body[rep - 1].p != NULL;
 }
 
 /* Starts the next thing that a waiter needs, or serves all. Each start either makes the entry busy,
@@ -455,7 +505,7 @@ static void advance(struct mcache_entry *e)
 	mcache_ref(e);
 	while (e->busy == IDLE && !list_empty(&e->waiters)) {
 		struct mcache_wait *need = NULL;
-		if (!e->m) {
+		if (!is_filled(e)) {
 			start_read(e);
 			continue;
 		}
@@ -481,11 +531,11 @@ static void advance(struct mcache_entry *e)
 
 void mcache_load(struct mcache *c, struct strv location, struct mcache_wait *w)
 {
-	struct mcache_entry *e = find(c, location);
+	struct mcache_entry *e = find(c, location, w->view);
 	if (e)
 		c->stats.hits++;
 	else
-		e = add(c, location);
+		e = add(c, location, w->view);
 	list_init(&w->node);
 	list_push_back(&e->waiters, &w->node);
 	advance(e);

@@ -1,5 +1,5 @@
-/* Table metadata by its file's location: the parsed version and the bytes of its answers, immutable
- * and counted. Filled by what the core makes current and by reads of the object store; bounded by
+/* Metadata of tables and views by its file's location: a table's parsed version, and the bytes of the
+ * answers, immutable and counted. Filled by what the core makes current and by reads of the object store; bounded by
  * bytes, least recently used first out. Loop thread only. */
 #ifndef DAEMON_BIND_MCACHE_H
 #define DAEMON_BIND_MCACHE_H
@@ -25,6 +25,7 @@ enum mcache_rep {
 struct mcache_wait {
 	struct list node;
 	enum mcache_rep rep;
+	bool view; /* the file is a view's: there is nothing but the answer, plain and gzipped */
 	/* entry is a reference that becomes the callee's; NULL when err says why not. ST_NOT_FOUND:
 	 * the file is gone. */
 	void (*done)(struct mcache_wait *w, struct mcache_entry *own_entry, const struct err *err);

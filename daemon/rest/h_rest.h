@@ -109,6 +109,9 @@ void h_reply_table(struct call *own_call, struct strv location, struct metadata 
 void h_reply_file(struct call *own_call, struct strv location);
 /* The same for a view. */
 void h_reply_view_file(struct call *own_call, struct strv location);
+/* Answers a load: 200 with the version in this file and its entity tag, or 304 to who has it. refs:
+ * of a table's snapshots only those that a ref names. */
+void h_load(struct call *own_call, struct strv location, bool view, bool refs);
 /* Consumes the entry; rep has been waited for. */
 void h_reply_entry(struct call *own_call, struct mcache_entry *own_entry, enum mcache_rep rep);
 

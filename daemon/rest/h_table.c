@@ -98,93 +98,11 @@ void h_list(struct call *own_call, enum pg_tabular_kind kind)
 
 /* ------------------------------------------------------------------ load */
 
-static struct strv skip(struct strv s, const char *what)
-{
-	while (s.n && s.p[0] && strchr(what, s.p[0]))
-		s = strv_sub(s, 1, s.n);
-	return s;
-}
-
-/* Whether one of the tags of If-None-Match is ours, compared weakly (RFC 9110, 13.1.2). What stands
- * in another's quotes is its own, commas and asterisks too; nothing behind what is no tag counts. */
-static bool matches(struct strv header, struct strv etag)
-{
-	struct strv any = skip(header, " \t");
-	if (any.n && any.p[0] == '*' && skip(strv_sub(any, 1, any.n), " \t").n == 0)
-		return true;
-	for (;;) {
-		header = skip(header, " \t,");
-		if (strv_starts(header, STRV("W/")))
-			header = strv_sub(header, 2, header.n);
-		if (header.n == 0 || header.p[0] != '"')
-			return false;
-		size_t n = strv_find(strv_sub(header, 1, header.n), '"') + 2;
-		if (n > header.n)
-			return false;
-		if (strv_eq(strv_sub(header, 0, n), etag))
-			return true;
-		header = skip(strv_sub(header, n, header.n), " \t");
-		if (header.n && header.p[0] != ',')
-			return false;
-	}
-}
-
-static enum mcache_rep rep_of(const struct table_work *w)
-{
-	if (call_accepts_gzip(w->call))
-		return w->flag ? MCACHE_REFS_GZIP : MCACHE_ALL_GZIP;
-	return w->flag ? MCACHE_REFS : MCACHE_ALL;
-}
-
-/* Whether the client holds this version, packed or not: its tag. */
-static bool is_known(const struct table_work *w, char etag[MCACHE_ETAG_LEN + 1])
-{
-	const enum mcache_rep packed = w->flag ? MCACHE_REFS_GZIP : MCACHE_ALL_GZIP;
-	if (!w->call->if_none_match.n)
-		return false;
-	mcache_etag(w->location, rep_of(w), etag);
-	if (matches(w->call->if_none_match, strv_of(etag)))
-		return true;
-	mcache_etag(w->location,
-		    rep_of(w) != packed ? packed : w->flag ? MCACHE_REFS : MCACHE_ALL, etag);
-	return matches(w->call->if_none_match, strv_of(etag));
-}
-
-static void load_ready(struct mcache_wait *wait, struct mcache_entry *own_entry,
-		       const struct err *err)
-{
-	struct table_work *w = CONTAINER_OF(wait, struct table_work, wait);
-	char etag[MCACHE_ETAG_LEN + 1];
-	if (!own_entry && err->st == ST_NOT_FOUND) {
-		h_refuse_gone(w->call, w->location);
-	} else if (!own_entry) {
-		fail(w, err);
-	} else if (is_known(w, etag)) {
-		mcache_unref(own_entry);
-		call_header(w->call, "ETag", strv_of(etag));
-		call_header(w->call, "Vary", STRV("Accept-Encoding"));
-		call_reply_status(w->call, 304);
-	} else {
-		h_reply_entry(w->call, own_entry, rep_of(w));
-	}
-}
-
 static void load_resolved(void *ctx, const struct pg_tabular_result *res)
 {
 	struct table_work *w = ctx;
-	struct err err;
-	char etag[MCACHE_ETAG_LEN + 1];
-	if (!is_table(w, res))
-		return;
-	if (!arena_strv(&w->call->arena, res->row.metadata_location, &w->location)) {
-		err_set(&err, ST_LIMIT, "", "the request is too large");
-		fail(w, &err);
-		return;
-	}
-	/* A 304 needs no body, but the file must be there for it too. */
-	w->wait.rep = is_known(w, etag) ? MCACHE_METADATA : rep_of(w);
-	w->wait.done = load_ready;
-	mcache_load(h_cache(w->call->app), w->location, &w->wait);
+	if (is_table(w, res))
+		h_load(w->call, res->row.metadata_location, false, w->flag);
 }
 
 static void table_load(struct call *own_call)
@@ -323,7 +241,7 @@ static void unregister_resolved(void *ctx, const struct pg_tabular_result *res)
 		fail(w, &err);
 		return;
 	}
-	w->wait.rep = rep_of(w);
+	w->wait.rep = call_accepts_gzip(w->call) ? MCACHE_ALL_GZIP : MCACHE_ALL;
 	w->wait.done = unregister_read;
 	mcache_load(h_cache(w->call->app), w->location, &w->wait);
 }

@@ -204,8 +204,10 @@ static void loaded(struct view_work *w)
 static void load_resolved(void *ctx, const struct pg_tabular_result *res)
 {
 	struct view_work *w = ctx;
-	if (take_row(w, res))
-		read_file(w, loaded);
+	if (!is_view(w, res))
+		return;
+	release(w);
+	h_load(w->call, res->row.metadata_location, true, false);
 }
 
 void h_reply_view_file(struct call *own_call, struct strv location)

@@ -387,6 +387,43 @@ def test_pages(rest):
     assert names == ["v%d" % i for i in range(5)]
 
 
+def test_loads_of_known_versions(daemon, rest, ns):
+    """A version is read once; whoever has it is told so, packed or plain, until there is another."""
+    made = create(rest, ns, "known").json
+    raw, at = daemon.rest, ns + "/views/known"
+
+    def reads():
+        text = daemon.admin.get("/metrics").body.decode()
+        return float(next(t for t in text.splitlines() if t.startswith("frazil_metadata_cache_reads_total")).split()[1])
+    first = raw.raw("GET", at)
+    assert first.status == 200 and first.json == made and "Accept-Encoding" in first.headers["Vary"]
+    packed = raw.raw("GET", at, None, {"Accept-Encoding": "gzip"})
+    assert packed.headers["Content-Encoding"] == "gzip" and gzip.decompress(packed.body) == first.body
+    tags = [first.headers["ETag"], packed.headers["ETag"]]
+    assert tags[0] != tags[1] and all(t[0] == t[-1] == '"' for t in tags)
+    before = reads()
+    for etag in (*tags, "W/" + tags[0], '"other", ' + tags[1], "*"):
+        got = raw.raw("GET", at, None, {"If-None-Match": etag})
+        assert got.status == 304 and not got.body and got.headers["ETag"] in tags, (etag, got)
+        assert raw.raw("GET", at, None, {"If-None-Match": etag, "Accept-Encoding": "gzip"}).status == 304
+    for etag in ('"other"', tags[0][1:-1]):
+        assert raw.raw("GET", at, None, {"If-None-Match": etag}).body == first.body
+    assert reads() == before
+    changed = replace(rest, ns, "known", *add(sql("select 2"), n=2)).json
+    for etag in tags:
+        got = raw.raw("GET", at, None, {"If-None-Match": etag})
+        assert got.status == 200 and got.json == changed and got.headers["ETag"] not in tags
+    # Another daemon tells the same.
+    daemon.restart(kill=True)
+    again = raw.raw("GET", at, None, {"If-None-Match": got.headers["ETag"]})
+    assert again.status == 304
+    # The file is asked for all the same.
+    os.unlink(local(changed["metadata-location"]))
+    time.sleep(0.05)
+    error(raw.raw("GET", at, None, {"If-None-Match": got.headers["ETag"]}), 404, "NotFoundException")
+    assert rest.delete(at).status == 204
+
+
 def test_missing_file(rest, ns):
     made = create(rest, ns, "lost").json
     os.unlink(local(made["metadata-location"]))

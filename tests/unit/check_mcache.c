@@ -292,6 +292,80 @@ START_TEST(bad_files)
 }
 END_TEST
 
+static void load_view(struct caller *c, const char *location, enum mcache_rep rep)
+{
+	*c = (struct caller){.wait = {.rep = rep, .view = true, .done = called}};
+	mcache_load(cache, strv_of(location), &c->wait);
+}
+
+static const char view_text[] =
+	"{\"view-uuid\":\"00000000-0000-4000-8000-000000000001\",\"format-version\":1,"
+	"\"location\":\"file:///w/v\",\"schemas\":[{\"type\":\"struct\",\"schema-id\":0,\"fields\":[]}],"
+	"\"current-version-id\":1,\"versions\":[{\"version-id\":1,\"schema-id\":0,\"timestamp-ms\":1,"
+	"\"summary\":{},\"default-namespace\":[],\"representations\":[{\"type\":\"sql\",\"sql\":\"select 1\","
+	"\"dialect\":\"spark\"}]}],\"version-log\":[{\"timestamp-ms\":1,\"version-id\":1}]}";
+
+/* A view's file is read once, its answer packed when somebody asks; the next version takes its place. */
+START_TEST(views)
+{
+	struct caller a, b, c;
+	static const char query[] = "\"sql\":\"select 1\"";
+	struct buf file, plain;
+	struct err err = {0};
+	buf_init(&file, 1 << 20);
+	buf_puts(&file, view_text);
+	content = &file;
+	load_view(&a, "file:///w/v/1.json", MCACHE_ALL);
+	load_view(&b, "file:///w/v/1.json", MCACHE_METADATA);
+	load_view(&c, "file:///w/v/1.json", MCACHE_ALL_GZIP);
+	ck_assert_int_eq(asked_what, 'g');
+	answer(ST_OK);
+	if (asked)
+		answer(ST_OK);
+	ck_assert(a.calls == 1 && b.calls == 1 && c.calls == 1 && a.entry && a.entry == b.entry &&
+		  a.entry == c.entry);
+	struct strv body = bytes_strv(mcache_body(a.entry, MCACHE_ALL));
+	ck_assert(strv_starts(body, STRV("{\"metadata-location\":\"file:///w/v/1.json\",\"metadata\":{")));
+	ck_assert_ptr_nonnull(memmem(body.p, body.n, query, sizeof query - 1));
+	buf_init(&plain, 1 << 20);
+	UNIT_OK(gzip_read(mcache_body(a.entry, MCACHE_ALL_GZIP), &plain, &err), &err);
+	ck_assert(strv_eq(buf_strv(&plain), body));
+	buf_fini(&plain);
+	let_go(&b);
+	let_go(&c);
+	load_view(&b, "file:///w/v/1.json", MCACHE_ALL);
+	if (asked)
+		answer(ST_OK); /* a look */
+	ck_assert(b.calls == 1 && b.entry == a.entry && gets == 1);
+	let_go(&b);
+	load_view(&b, "file:///w/v/2.json", MCACHE_ALL);
+	answer(ST_OK);
+	if (asked)
+		answer(ST_OK);
+	ck_assert(b.calls == 1 && b.entry && gets == 2);
+	ck_assert_uint_eq(mcache_stats(cache).entries, 1);
+	let_go(&a);
+	let_go(&b);
+	/* The same file is no table's metadata, and a failure leaves nothing behind. */
+	load(&a, "file:///w/v/2.json", MCACHE_ALL);
+	answer(ST_OK);
+	ck_assert(a.calls == 1 && a.st == ST_CORRUPT);
+	buf_clear(&file);
+	buf_puts(&file, "{\"format-version\":1}");
+	load_view(&a, "file:///w/v/3.json", MCACHE_ALL);
+	answer(ST_OK);
+	ck_assert(a.calls == 1 && a.st == ST_CORRUPT);
+	pass_ms(3);
+	load_view(&a, "file:///w/v/2.json", MCACHE_ALL);
+	ck_assert_int_eq(asked_what, 's');
+	answer(ST_NOT_FOUND);
+	ck_assert(a.calls == 1 && a.st == ST_NOT_FOUND);
+	ck_assert_uint_eq(mcache_stats(cache).entries, 0);
+	ck_assert_uint_eq(mcache_stats(cache).bytes, 0);
+	buf_fini(&file);
+}
+END_TEST
+
 /* While the file is read, the core makes the same version known. */
 START_TEST(put_during_read)
 {
@@ -459,6 +533,7 @@ static Suite *suite(void)
 	tcase_add_test(t, gone);
 	tcase_add_test(t, look_fails);
 	tcase_add_test(t, bad_files);
+	tcase_add_test(t, views);
 	tcase_add_test(t, put_during_read);
 	tcase_add_test(t, newest_of_a_table);
 	tcase_add_test(t, eviction);
