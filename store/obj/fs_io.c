@@ -278,38 +278,51 @@ static enum status meet_existing(int dir, struct fs_io_place at, const struct pi
 	return st;
 }
 
-/* Temporary file with the content on disk. */
-static enum status write_temp(int dir, const char *temp, struct fs_io_place at,
-			      const struct pieces *content, struct err *err)
+static const char cannot_make[] = "make a file", cannot_name[] = "name a file";
+
+/* The content on disk, then the name; NULL, or what failed with *ret_errno. temp NULL: by a file that
+ * has no other name and goes with this process should it be killed. */
+static const char *write_and_link(int dir, const char *temp, const struct pieces *content,
+				  const char *name, int *ret_errno)
 {
-	int fd = openat(dir, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-	if (fd < 0)
-		return io_error(err, ST_IO, at, "make a file", errno);
-	enum status st = ST_OK;
+	char self[32];
+	int flags = temp ? O_CREAT | O_EXCL | O_NOFOLLOW : O_TMPFILE;
+	int fd = openat(dir, temp ? temp : ".", O_WRONLY | O_CLOEXEC | flags, 0666);
+	if (fd < 0) {
+		*ret_errno = errno;
+		return cannot_make;
+	}
+	snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
+	const char *failed = NULL;
 	if (!write_all(fd, content))
-		st = io_error(err, ST_IO, at, "write a file", errno);
+		failed = "write a file";
 	else if (fsync(fd) != 0)
-		st = io_error(err, ST_IO, at, "sync a file", errno);
-	if (close(fd) != 0 && st == ST_OK)
-		st = io_error(err, ST_IO, at, "close a file", errno);
-	if (st != ST_OK)
+		failed = "sync a file";
+	else if ((temp ? linkat(dir, temp, dir, name, 0)
+		       : linkat(AT_FDCWD, self, dir, name, AT_SYMLINK_FOLLOW)) != 0)
+		failed = cannot_name;
+	*ret_errno = errno;
+	if (temp)
 		unlinkat(dir, temp, 0);
-	return st;
+	close(fd); /* the sync has told */
+	return failed;
 }
 
-static enum status put_in(int dir, struct fs_io_place at, const char *temp,
-			  const struct pieces *content, bool *ret_existed, struct err *err)
+static enum status put_in(int dir, struct fs_io_place at, const char *temp, const struct pieces *content,
+			  bool *ret_existed, struct err *err)
 {
-	enum status st = write_temp(dir, temp, at, content, err);
-	if (st != ST_OK)
-		return st;
-	bool existed = false;
-	if (linkat(dir, temp, dir, last_part(at.rel), 0) != 0) {
-		existed = errno == EEXIST;
-		st = existed ? meet_existing(dir, at, content, err)
-			     : io_error(err, ST_IO, at, "name a file", errno);
-	}
-	unlinkat(dir, temp, 0);
+	const char *name = last_part(at.rel);
+	enum status st = ST_OK;
+	int e = 0;
+	const char *failed = write_and_link(dir, NULL, content, name, &e);
+	/* Not every file system has nameless files, not every container lets them be named. */
+	if (failed == cannot_make || (failed == cannot_name && e != EEXIST))
+		failed = write_and_link(dir, temp, content, name, &e);
+	bool existed = failed == cannot_name && e == EEXIST;
+	if (existed)
+		st = meet_existing(dir, at, content, err);
+	else if (failed)
+		st = io_error(err, ST_IO, at, failed, e);
 	if (st != ST_OK)
 		return st;
 	if (fsync(dir) != 0)

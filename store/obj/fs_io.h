@@ -28,9 +28,9 @@ struct fs_io_place {
 	const char *rel;
 };
 
-/* Writes temp_name beside the object, syncs it, links it under its name unless that is taken,
- * syncs the folder, and new folders up to the root. *ret_existed: an equal object was there.
- * ST_IO: nothing was made; ST_IO_UNKNOWN: it may be there, durable or not. */
+/* Writes a file without a name in the object's folder (named temp_name where that cannot be), syncs
+ * it, links it under its name unless that is taken, syncs the folder, and new folders up to the root.
+ * *ret_existed: an equal object was there. ST_IO: nothing was made; ST_IO_UNKNOWN: it may be there, durable or not. */
 MUST_CHECK enum status fs_io_put(struct fs_io_place at, const char *temp_name,
 				 const struct pieces *content, struct fs_io_synced *synced,
 				 bool *ret_existed, struct err *err);

@@ -82,7 +82,7 @@ class Place:
 
     def files(self):
         top = os.path.join(self.daemon.warehouse, self.ns)
-        return {os.path.join(folder, name) for folder, _, names in os.walk(top) for name in names if not name.endswith(".tmp")}
+        return {os.path.join(folder, name) for folder, _, names in os.walk(top) for name in names}
 
     # ---- what is asked for: method, target, body
 

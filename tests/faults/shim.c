@@ -5,11 +5,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 static ssize_t (*real_write)(int, const void *, size_t);
@@ -77,11 +79,14 @@ int openat(int dir, const char *path, int flags, ...)
 {
 	va_list ap;
 	va_start(ap, flags);
-	mode_t mode = flags & O_CREAT ? va_arg(ap, mode_t) : 0;
+	bool nameless = (flags & O_TMPFILE) == O_TMPFILE;
+	mode_t mode = flags & O_CREAT || nameless ? va_arg(ap, mode_t) : 0;
 	va_end(ap);
 	if (!real_openat)
 		real_openat = (int (*)(int, const char *, int, ...))real("openat");
-	if (flags & O_CREAT)
+	if (nameless)
+		FAIL("nameless", dir);
+	if (flags & O_CREAT || nameless)
 		FAIL("create", dir);
 	else if (!(flags & O_DIRECTORY))
 		FAIL("open", dir);
@@ -105,6 +110,14 @@ ssize_t write(int fd, const void *p, size_t n)
 	return real_write(fd, p, n);
 }
 
+ssize_t writev(int fd, const struct iovec *v, int n)
+{
+	FAIL("write", fd);
+	if (armed("short-write", fd))
+		return write(fd, v[0].iov_base, v[0].iov_len);
+	return ((ssize_t(*)(int, const struct iovec *, int))real("writev"))(fd, v, n);
+}
+
 int fsync(int fd)
 {
 	struct stat s;
@@ -115,6 +128,8 @@ int fsync(int fd)
 
 int linkat(int from, const char *a, int to, const char *b, int flags)
 {
+	if (flags & AT_SYMLINK_FOLLOW)
+		FAIL("link-nameless", to);
 	FAIL("link", to);
 	return ((int (*)(int, const char *, int, const char *, int))real("linkat"))(from, a, to, b,
 										    flags);

@@ -113,6 +113,20 @@ def test_writes(broken, lab, call, number):
     t.check()
 
 
+@pytest.mark.parametrize("call,number", [("nameless", errno.EOPNOTSUPP), ("nameless", errno.EISDIR), ("link-nameless", errno.ENOENT)])
+def test_without_nameless_files(broken, lab, call, number):
+    """File systems, and containers without /proc, in which a file must have a name from the start: it is written by another one."""
+    d, fault = broken
+    t = lab.table("n_%s_%d" % (call.replace("-", "_"), number))
+    fault(call, number)
+    t.append(10)
+    assert fault() > 0, "the fault was never met"
+    t.append(2)
+    t.check()
+    home = os.path.dirname(local(t.load()["metadata-location"]))
+    assert not [n for n in os.listdir(home) if n.startswith(".")]
+
+
 @pytest.mark.parametrize("call", ["open", "read"])
 def test_reads(broken, lab, call):
     """A file that cannot be read: typed, nothing is decided on it, and later it is."""
