@@ -271,8 +271,6 @@ def own(a, parts, names, folder, report):
             "rest.verify-snapshots": "reject",
             # What is deleted goes at once: purged files are gone when it is looked, and whatever is deleted wrongly is missed.
             "cleaner.interval-ms": "20", "cleaner.grace-ms": "2000",
-            # A client that shares a busy machine with all the workers may need long to come back.
-            "commit.fairness-ms": "10000",
             "rest.idempotency-lifetime-ms": "5000", **dict(s.split("=", 1) for s in a.set)})
         try:
             suite = Suite(daemon.uri, names, folder, report, not a.no_audit)
