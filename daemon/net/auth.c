@@ -192,7 +192,8 @@ static enum status read_file(const char *path, struct buf *b, struct err *err)
 	struct stat s;
 	uint8_t part[4096];
 	ssize_t n = 0;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	/* A pipe of this name would wait for its writer, and everybody with it. */
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &s) != 0) {
 		int e = errno;
 		if (fd >= 0)

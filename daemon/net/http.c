@@ -41,7 +41,8 @@
 #define RUNS_MAX 8
 /* Idle connections may still send a request this long after the drain began. */
 #define DRAIN_LINGER_US 200000
-/* Slow clients may finish reading an answer or sending a request until this long after it. */
+/* Slow clients may finish sending a request until this long after it, or reading an answer until this
+ * long after the last one was given. */
 #define DRAIN_SLOW_US 3000000
 /* First look for peers that have ended; the next ones take twice the time. */
 #define LOOK_US 1000000
@@ -68,7 +69,7 @@ struct http {
 	bool inside;   /* libmicrohttpd must not be entered from its own callbacks */
 	bool draining, closing;
 	int suspended; /* requests that a handler works on */
-	int64_t drain_mono_us;
+	int64_t drain_mono_us; /* when it began, or gave its last answer */
 	void (*drained)(void *ctx);
 	void *drained_ctx;
 };
@@ -236,8 +237,10 @@ static enum MHD_Result queue_reply(struct http_req *r)
 	r->due_mono_us = loop_mono_us(r->h->o.loop) + r->h->o.request_timeout_ms * 1000 +
 			 (int64_t)(r->reply_n / r->h->o.read_rate) * 1000000;
 	loop_timer_set(r->h->o.loop, &r->timer, r->due_mono_us);
-	if (r->h->draining)
+	if (r->h->draining) {
 		MHD_add_response_header(r->response, MHD_HTTP_HEADER_CONNECTION, "close");
+		r->h->drain_mono_us = loop_mono_us(r->h->o.loop);
+	}
 	enum MHD_Result rc = send_response(r->conn, r->status, r->response);
 	MHD_destroy_response(r->response);
 	r->response = NULL;

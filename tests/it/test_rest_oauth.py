@@ -220,6 +220,17 @@ def test_over(daemon, rest, clients):
         assert time.monotonic() < end
         time.sleep(0.05)
     assert rest.call("GET", "/v1/config", headers=bearer(old)).status == 200
+    # Nor does one that would be waited for.
+    os.unlink(clients)
+    os.mkfifo(clients, 0o600)
+    daemon.process.send_signal(signal.SIGHUP)
+    end = time.monotonic() + 10
+    while daemon.log().count("ev=auth.kept") < 2:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    assert rest.call("GET", "/v1/config", headers=bearer(old)).status == 200
+    os.unlink(clients)
+    write(clients, CLIENTS)
     assert SECRET not in daemon.log() and old not in daemon.log()
 
 

@@ -502,6 +502,42 @@ START_TEST(drain_slow)
 }
 END_TEST
 
+static void drain_late_script(void)
+{
+	busy_fd = dial();
+	send_text(busy_fd, "GET /late-and-big " HEAD "\r\n");
+	while (served < 1)
+		poll(NULL, 0, 1);
+}
+
+static size_t late_bytes;
+static void *late_reader(void *arg)
+{
+	static char part[65536];
+	ssize_t n;
+	(void)arg;
+	poll(NULL, 0, later_ms + 300);
+	while ((n = recv(busy_fd, part, sizeof part, 0)) > 0)
+		late_bytes += (size_t)n;
+	return NULL;
+}
+
+/* An answer that is given when the slow ones have had their time is not cut. */
+START_TEST(drain_late)
+{
+	pthread_t reader;
+	later_ms = 3300;
+	with_client(drain_late_script);
+	ck_assert_int_eq(pthread_create(&reader, NULL, late_reader, NULL), 0);
+	http_drain(http, on_drained, NULL);
+	loop_run(&loop);
+	pthread_join(reader, NULL);
+	ck_assert_int_eq(drained, 1);
+	ck_assert_uint_gt(late_bytes, 8 << 20);
+	close(busy_fd);
+}
+END_TEST
+
 START_TEST(address_in_use)
 {
 	char text[ADDR_TEXT_MAX];
@@ -532,6 +568,7 @@ static Suite *suite(void)
 	tcase_add_test(t, gone);
 	tcase_add_test(t, drain);
 	tcase_add_test(t, drain_slow);
+	tcase_add_test(t, drain_late);
 	tcase_add_test(t, address_in_use);
 	suite_add_tcase(s, t);
 	t = tcase_create("large");

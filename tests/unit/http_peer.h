@@ -33,12 +33,20 @@ static void say(struct http_req *r, int status, const char *text)
 					   .headers = {{"X-Test", "yes"}}});
 }
 
+static void say_big(struct http_req *r)
+{
+	static const uint8_t big[8 << 20];
+	http_reply(r, &(struct http_reply){.status = 200, .body = {big, sizeof big}});
+}
+
 static void on_later(struct loop_timer *t)
 {
 	(void)t;
 	struct http_req *r = waiting;
 	waiting = NULL;
-	if (r)
+	if (r && strv_starts(http_target(r), STRV("/late-and-big")))
+		say_big(r);
+	else if (r)
 		say(r, 200, "later");
 }
 
@@ -76,7 +84,7 @@ static void op_serve(void *ctx, struct http_req *r)
 	struct strv target = http_target(r);
 	served++;
 	http_set_user(r, &loop);
-	if (strv_starts(target, STRV("/later"))) {
+	if (strv_starts(target, STRV("/late"))) {
 		waiting = r;
 		loop_timer_set(&loop, &later, loop_mono_us(&loop) + later_ms * 1000);
 	} else if (strv_starts(target, STRV("/job"))) {
@@ -86,8 +94,7 @@ static void op_serve(void *ctx, struct http_req *r)
 		w->r = r;
 		loop_job_start(&loop, &w->job, true);
 	} else if (strv_starts(target, STRV("/big"))) {
-		static const uint8_t big[8 << 20];
-		http_reply(r, &(struct http_reply){.status = 200, .body = {big, sizeof big}});
+		say_big(r);
 	} else if (!strv_starts(target, STRV("/never"))) {
 		struct strv host = http_header(r, "HOST"), body = bytes_strv(http_body(r));
 		snprintf(reply_text, sizeof reply_text, "%.*s %.*s host=%.*s body=%zu:%.*s;",
