@@ -48,6 +48,7 @@ static void collect(void *ctx)
 	ad_metrics_copy(METRIC_commit_fenced, c->fenced);
 	ad_metrics_copy(METRIC_commit_findings, c->findings);
 	ad_metrics_copy(METRIC_cleaner_shared, c->cleaner_shared);
+	ad_metrics_copy(METRIC_cleaner_waiting, c->cleaner_waiting);
 	ad_metrics_copy(METRIC_purge_kept, c->purge_kept);
 	ad_metrics_copy(METRIC_stale_tokens, c->stale_tokens);
 	struct core_index_stats i = core_index_stats(bind_core(app->core));

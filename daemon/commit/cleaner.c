@@ -216,20 +216,27 @@ static void others_told(struct core *c, void *ctx, const struct event *ev)
 		give_back(c, k);
 		return;
 	}
-	if (r->verdict != SQL_APPLIED) {
-		core_log(c, 4, "cleaner.waits", named(c, k, &err), NULL, &err);
-		give_back(c, k);
-		return;
-	}
+	size_t n_wait = 0;
 	for (size_t i = 0; i < r->n_paths; i++) {
 		struct path *p = find(k, r->paths[i]);
 		if (!p || p->fate != FATE_DEAD)
 			continue;
+		if (r->waits[i]) {
+			p->fate = FATE_BACK;
+			n_wait++;
+			continue;
+		}
 		p->fate = FATE_LIVE;
 		c->counters.cleaner_shared++;
 		err_set(&err, ST_PLACE_TAKEN, "path", "in a folder of another table or view: %.*s",
 			STRV_ARG(p->text));
 		core_log(c, 4, "cleaner.kept", named(c, k, &err), NULL, &err);
+	}
+	if (n_wait) {
+		c->counters.cleaner_waiting += (int64_t)n_wait;
+		err_set(&err, ST_OK, "", "%zu files may lie in a folder of a table that is not read yet",
+			n_wait);
+		core_log(c, 4, "cleaner.waits", named(c, k, &err), NULL, &err);
 	}
 	delete_dead(c, k);
 }

@@ -535,6 +535,9 @@ static void path_add(struct pathset *s, struct strv path)
 }
 
 struct purge {
+	struct request *r; /* held */
+	struct timer timer;
+	int64_t version; /* that has been walked */
 	struct walk walk;
 	struct pathset paths;
 	bool files; /* data files go too */
@@ -557,12 +560,27 @@ static void tell_kept(struct core *c, struct request *r, const struct table *t, 
 	core_log(c, 4, "purge.kept", t, NULL, &err);
 }
 
+static void purge_run(struct core *c, struct gather *g);
+
+static void purge_again(struct core *c, struct timer *timer)
+{
+	struct purge *p = CONTAINER_OF(timer, struct purge, timer);
+	purge_run(c, &p->r->gather);
+}
+
 static void dropped(struct core *c, void *ctx, const struct event *ev)
 {
 	struct request *r = ctx;
 	const struct sql_result *q = ev->u.done.sql;
 	struct table *t = table_find(c, r->in.table);
 	bool applied = !q->lost && !core_sql_clean_failure(q) && q->verdict == SQL_APPLIED;
+	if (!q->lost && !core_sql_clean_failure(q) && q->verdict == SQL_REFUSED && q->found &&
+	    r->purging) {
+		/* Committed to since the walk: what is new goes, too. Its answer is on its way. */
+		r->sent = false;
+		core_timer(c, &r->purging->timer, c->now_us + c->conf.retry_us, purge_again);
+		return;
+	}
 	if (applied && r->purging)
 		tell_kept(c, r, t, q->n_paths);
 	if (applied && t) {
@@ -638,7 +656,9 @@ static void purge_run(struct core *c, struct gather *g)
 		request_let(r);
 		return;
 	}
+	/* The log's files come anew with each version. */
 	p->paths = s;
+	p->version = t->version;
 	r->purge = s.v;
 	r->n_purge = s.n;
 	drop_send(c, r);
@@ -651,6 +671,7 @@ static void drop_send(struct core *c, struct request *r)
 	e->u.sql.kind = SQL_TABLE_DROP;
 	e->u.sql.u.drop = (struct sql_table_drop){.table = r->in.table,
 						  .incarnation = r->in.incarnation,
+						  .version = r->purging ? r->purging->version : -1,
 						  .purge = r->in.u.drop.purge,
 						  .purge_all = r->purging && r->purging->files,
 						  .purge_paths = r->purge,
@@ -679,6 +700,7 @@ void create_drop(struct core *c, struct request *r)
 	}
 	struct purge *p = arena_calloc(&r->arena, 1, sizeof *p);
 	ASSERT(p != NULL);
+	p->r = r;
 	p->walk = (struct walk){.meta = t->meta, .arena = &r->arena};
 	p->paths = (struct pathset){.a = &r->arena};
 	struct strv places[PLACE_MAX];

@@ -353,7 +353,8 @@ void core_each_table(const struct core *core, void (*fn)(void *ctx, const struct
 
 struct core_counters {
 	int64_t stale_tokens, batches, txns_committed, txns_rejected, rest_commits, conflicts;
-	int64_t puts, sql, unknown_outcomes, fenced, findings, cleaner_shared, purge_kept;
+	int64_t puts, sql, unknown_outcomes, fenced, findings, cleaner_shared, cleaner_waiting,
+		purge_kept;
 	int64_t rest_refused;
 };
 const struct core_counters *core_counters(const struct core *core);

@@ -1,6 +1,7 @@
 #include "daemon/rest/h_unplaced.h"
 
 #include "conf/log.h"
+#include "daemon/admin/ad_metrics.h"
 #include "daemon/rest/h_rest.h"
 #include "proto/iceberg/metadata.h"
 #include "proto/iceberg/place.h"
@@ -125,6 +126,7 @@ static void found(void *ctx, const struct pg_place_result *res)
 		return;
 	}
 	if (!res->found) {
+		ad_metrics_set(METRIC_places_unread, (int64_t)u->failed);
 		if (u->failed)
 			wait_a_while(u);
 		return;

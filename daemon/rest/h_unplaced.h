@@ -1,5 +1,6 @@
 /* Reads the folders of tables that are older than PostgreSQL's list of places, one after another, in the
- * background. Until all are known the cleaner deletes nothing. */
+ * background. Until all are known the cleaner leaves alone what may lie in
+ * theirs. */
 #ifndef DAEMON_REST_H_UNPLACED_H
 #define DAEMON_REST_H_UNPLACED_H
 

@@ -184,7 +184,8 @@ struct batch_row {
  *              -> REFUSED, `at` says which (parts first), `created` why a creation. Else every part
  *              as PUBLISH (batch_no 0: its head was judged, nothing is written) and every
  *              creation as TABLE_CREATE, all at one instant, places last; an error undoes all.
- * TABLE_DROP   no head with table and incarnation -> REFUSED; else the head and name go, OPEN and
+ * TABLE_DROP   no head with table and incarnation -> REFUSED; a purge, and the head has another version
+ *              than the one given -> REFUSED, `found`; else the head and name go, OPEN and
  *              SEALED transactions of the table become ABORTED (batch_no TXN_BATCH_GONE), their
  *              staged paths and all ledger rows of the table with epoch >= 0 are queued; free
  *              purge paths too, except those beneath the location of another table or view,
@@ -200,9 +201,10 @@ struct batch_row {
  *              least the grace, or claimed for at least the tombstone time, become claimed now and
  *              are returned in no order. `gone`: none if the table has a head; due paths that are not
  *              sure to be garbage are forgotten, at most 10,000, and not returned.
- * CLEAN_LOOK   while places of a table or view are unknown REFUSED; else the paths that lie at or
- *              beneath a place of another table or view than the one given, APPLIED. A nil table
- *              means every one; of a view's own files only the one that it names is among them then.
+ * CLEAN_LOOK   the paths that lie at or beneath a place of another table or view than the one given (a nil
+ *              table means every one; of a view's own files only the one that it names is among them
+ *              then); and, `waits`, those that may lie in a folder of a table whose places are not
+ *              all known.
  * CLEAN_DONE   claimed paths only: deleted and live ones lose their row, unsure ones are claimed
  *              anew from now, those given back are queued from now.
  * HORIZON      per table: closed_before = max(itself, min(now - lifetime - 10 min, id times of
@@ -384,6 +386,7 @@ enum sql_create_verdict {
 struct sql_table_drop {
 	struct table_id table;
 	int64_t incarnation;
+	int64_t version; /* of a purge: the one that was walked; -1: whatever it is */
 	bool purge; /* objects beneath the table's location are queued by the caller's list */
 	bool purge_all; /* with all that was queued for the table beneath its location */
 	const struct strv *purge_paths;
@@ -486,7 +489,7 @@ struct sql_result {
 	enum sql_verdict verdict;
 	enum sql_create_verdict created;
 	size_t at;            /* TABLES_COMMIT refused: the item, parts before creations */
-	bool found;           /* HEAD_READ, BATCH_LOOK */
+	bool found;           /* HEAD_READ, BATCH_LOOK; TABLE_DROP: the head is there */
 	struct head_row head; /* HEAD_READ; HEAD_BUMP when applied; TABLE_CREATE when created; TABLE_DROP: its
 			       * metadata location */
 	const struct batch_row *batch;       /* BATCH_LOOK */
@@ -502,6 +505,7 @@ struct sql_result {
 	struct digest secret;     /* RECOVER */
 	const struct strv *paths; /* CLEAN_CLAIM, CLEAN_LOOK; TABLE_DROP: what a purge left alone */
 	size_t n_paths;
+	const bool *waits; /* CLEAN_LOOK: for each path */
 };
 
 #endif

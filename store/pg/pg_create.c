@@ -47,6 +47,7 @@ void pg_create_args(const struct sql_effect *fx, struct pgargs *a)
 	if (fx->kind == SQL_TABLE_DROP) {
 		pgargs_uuid(a, fx->u.drop.table.u);
 		pgargs_i64(a, fx->u.drop.incarnation);
+		pgargs_i64(a, fx->u.drop.purge ? fx->u.drop.version : -1);
 		pgargs_texts(a, fx->u.drop.purge_paths,
 			     fx->u.drop.purge ? fx->u.drop.n_purge_paths : 0);
 		pgargs_bool(a, fx->u.drop.purge_all);
@@ -100,6 +101,7 @@ bool pg_create_result(const struct sql_effect *fx, const struct pgres *res, stru
 		ret->verdict = pgrow_bool(&r, 1) ? SQL_APPLIED : SQL_REFUSED;
 		if (ret->verdict == SQL_APPLIED)
 			ret->head.metadata_location = pgrow_text(&r, 3);
+		ret->found = pgrow_bool(&r, 4);
 		return kept_paths(&r, arena, ret);
 	}
 	int32_t v = pgrow_i32(&r, 1);

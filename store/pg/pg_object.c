@@ -91,18 +91,21 @@ bool pg_object_result(const struct sql_effect *fx, const struct pgres *res, stru
 	ret->verdict = SQL_APPLIED;
 	if (fx->kind == SQL_CLEAN_DONE)
 		return !r.bad;
-	int col = 1;
-	if (fx->kind == SQL_CLEAN_LOOK)
-		ret->verdict = pgrow_bool(&r, col++) ? SQL_APPLIED : SQL_REFUSED;
 	size_t rows = pgres_rows(res);
 	if (fx->kind == SQL_CLEAN_DUE)
 		return due_tables(&r, rows, arena, ret);
 	struct strv *paths = arena_calloc(arena, rows + 1, sizeof *paths);
-	if (!paths)
+	bool *waits = arena_calloc(arena, rows + 1, sizeof *waits);
+	if (!paths || !waits)
 		return false;
-	for (r.row = 0; r.row < rows; r.row++)
-		if (!pgrow_null(&r, col))
-			paths[ret->n_paths++] = pgrow_text(&r, col);
+	for (r.row = 0; r.row < rows; r.row++) {
+		if (pgrow_null(&r, 1))
+			continue;
+		if (fx->kind == SQL_CLEAN_LOOK)
+			waits[ret->n_paths] = pgrow_bool(&r, 2);
+		paths[ret->n_paths++] = pgrow_text(&r, 1);
+	}
 	ret->paths = paths;
+	ret->waits = waits;
 	return !r.bad;
 }

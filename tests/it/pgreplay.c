@@ -118,6 +118,9 @@ static void same(const struct world *w, const struct sql_effect *e, const struct
 	case SQL_PUBLISH:
 	case SQL_UNLEDGER:
 	case SQL_TABLE_DROP:
+		SAME("found", m->found, r->r.found);
+		SAME("verdict", m->verdict, r->r.verdict);
+		break;
 	case SQL_HALT:
 		SAME("verdict", m->verdict, r->r.verdict);
 		break;

@@ -380,12 +380,18 @@ static void create_and_drop(struct pgtest *t, struct admin *a)
 			" INSERT INTO frazil.place (path, table_id) SELECT '/w/t3/in/', table_id"
 			" FROM frazil.tabular WHERE name = 'in'");
 	e = (struct sql_effect){.kind = SQL_TABLE_DROP,
-				.u.drop = {m.table, m.incarnation, true, true, purge, 3}};
+				.u.drop = {m.table, m.incarnation, 99, true, true, purge, 3}};
 	pgtest_run(t, &e, &r);
 	EXPECT(r.r.verdict == SQL_REFUSED && r.r.n_paths == 0); /* the old incarnation */
+	EXPECT(!r.r.found);
 	e.u.drop.incarnation = n.incarnation;
 	pgtest_run(t, &e, &r);
-	EXPECT(r.r.verdict == SQL_APPLIED && r.r.n_paths == 1);
+	EXPECT(r.r.verdict == SQL_REFUSED && r.r.found && r.r.n_paths == 0); /* another version */
+	EXPECT(admin_i64(a, "SELECT count(*) FROM frazil.object WHERE path LIKE '/w/t3/purged%'") == 0);
+	e.u.drop.version = admin_i64(a, "SELECT max(h.version) FROM frazil.head h JOIN frazil.tabular t"
+					" USING (table_id) WHERE t.name = 't3'");
+	pgtest_run(t, &e, &r);
+	EXPECT(r.r.verdict == SQL_APPLIED && r.r.found && r.r.n_paths == 1);
 	EXPECT(!strcmp(r.path, "/w/t3/in/data/1.parquet"));
 	EXPECT(admin_i64(a, "SELECT count(*) FROM frazil.object WHERE path LIKE '/w/t3/in%'"
 			    " AND state = 2") == 1);

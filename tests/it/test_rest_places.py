@@ -331,6 +331,69 @@ def test_upgrade(make_daemon, postgres):
     made(d.rest, space, base + "/free")
 
 
+def test_unread_table_stops_what_may_be_its(make_daemon, postgres):
+    """After an upgrade the metadata of one table cannot be read: what may lie in its folders stays, the rest is cleaned."""
+    conninfo = postgres.database()
+    fast = {"cleaner.interval-ms": 50, "cleaner.grace-ms": 0}
+    d = make_daemon(conninfo, settings={"cleaner.interval-ms": 3600000})
+    base = "file://" + d.warehouse
+    d.rest.want(200, "POST", "/v1/namespaces", {"namespace": ["p"]})
+    space = "/v1/namespaces/p"
+    read = made(d.rest, space, base + "/read", {"write.data.path": base + "/data"}, called="read")
+    lost = made(d.rest, space, base + "/lost", {"write.metadata.path": base + "/lostmeta"}, called="lost")
+    gone = made(d.rest, space, base + "/gone", {"write.metadata.path": base + "/gonemeta"}, called="gone")
+    where, gone_file = lost["metadata-location"][len("file://"):], gone["metadata-location"][len("file://"):]
+    assert "/lostmeta/" in where and "/gonemeta/" in gone_file
+    d.stop()
+    os.rename(where, d.warehouse + "/aside")
+    goes, waits = [base + "/read/a"], [base + "/data/b", base + "/lostmeta/c"]
+    for p in goes + waits:
+        os.makedirs(os.path.dirname(p[len("file://"):]), exist_ok=True)
+        open(p[len("file://"):], "w").close()
+
+    def there(uris):
+        return [u for u in uris if os.path.exists(u[len("file://"):])]
+
+    def gauge():
+        return [x for x in d.admin.get("/metrics").body.decode().splitlines() if x.startswith("frazil_places_unread ")][0].split()[-1]
+
+    with psycopg.connect(conninfo, autocommit=True) as db:
+        db.execute("DELETE FROM frazil.place")
+        db.execute("UPDATE frazil.tabular SET placed = false")
+        db.execute("INSERT INTO frazil.place SELECT frazil.place_of(location), table_id FROM frazil.tabular")
+        for p in goes + waits:
+            db.execute("INSERT INTO frazil.object (path, table_id, state, since_ms) VALUES (%s, %s, 2, 0)", (p, read["metadata"]["table-uuid"]))
+        d.start()
+        end = time.monotonic() + 20
+        while gauge() != "1":
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        # A purge in the meantime: its own location is its own, another folder may be the unread one's.
+        own = base + "/gone/x"
+        os.makedirs(d.warehouse + "/gone", exist_ok=True)
+        open(own[len("file://"):], "w").close()
+        db.execute("INSERT INTO frazil.object (path, table_id, state, since_ms) VALUES (%s, %s, 2, 0)", (own, gone["metadata"]["table-uuid"]))
+        d.rest.want(204, "DELETE", space + "/tables/gone", purgeRequested="true")
+        d.restart(**fast)
+        while there(goes + [own]):
+            assert time.monotonic() < end, there(goes + [own])
+            time.sleep(0.05)
+        time.sleep(0.5)
+        assert there(waits) == waits and os.path.exists(gone_file)
+        assert db.execute("SELECT count(*) FROM frazil.object").fetchone()[0] == 3
+        assert "ev=cleaner.waits" in d.log() and "ev=places.unread" in d.log()
+        d.stop()
+        os.rename(d.warehouse + "/aside", where)
+        d.start(**fast)
+        end = time.monotonic() + 20
+        while there(waits[:1]) or os.path.exists(gone_file):
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        assert gauge() == "0"
+        # Now the list knows that it lies in another's folder.
+        assert there(waits) == waits[1:]
+
+
 def test_upgrade_of_a_busy_table(make_daemon, postgres):
     """Between the look at an old table's metadata and the note of its folders somebody commits: it is looked at again. The
     cleaner waits until all are known."""

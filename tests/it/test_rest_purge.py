@@ -5,7 +5,9 @@ import glob
 import json
 import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 
+import psycopg
 import pytest
 
 from support.foreign import Writer, local, read_avro
@@ -145,6 +147,26 @@ def test_unreadable(lab, daemon):
     until(lambda: stored(base) <= first | {local(row["manifest_path"])})
     assert first <= stored(base)
     assert "unreadable" in daemon.log()
+
+
+def test_committed_to_between_walk_and_drop(lab, conninfo):
+    """A publish is on its way when the purge has walked the table; the drop comes behind it."""
+    t = lab.table("between")
+    t.append(2)
+    base = t.metadata()["location"]
+    lab.forget(t)
+    with psycopg.connect(conninfo) as lock, psycopg.connect(conninfo, autocommit=True) as db, ThreadPoolExecutor() as pool:
+        lock.execute("LOCK TABLE frazil.batch IN SHARE MODE")
+        commit = pool.submit(t.append, 3)
+        until(lambda: db.execute("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+                                 " AND wait_event_type = 'Lock'").fetchone()[0])
+        purge = pool.submit(lab.rest.delete, t.target, purgeRequested="true")
+        time.sleep(0.5)
+        assert not purge.done() and not commit.done()
+        lock.rollback()
+        assert commit.result()[1].state == "COMMITTED"
+        assert purge.result().status == 204
+    until(lambda: not stored(base))
 
 
 def test_many_files(lab, daemon):

@@ -116,5 +116,6 @@ void cleaner_look(struct world *w, const struct sql_clean_look *l, struct sql_re
 			v[r->n_paths++] = l->paths[i];
 	}
 	r->paths = v;
+	r->waits = world_alloc(w, l->n_paths + 1); /* none: all tables are known here */
 	r->verdict = SQL_APPLIED;
 }

@@ -108,7 +108,8 @@ void tables_drop(struct world *w, const struct sql_table_drop *d, struct sql_res
 {
 	const struct head_row *h = pg_head(w, d->table);
 	r->verdict = SQL_REFUSED;
-	if (!h || h->incarnation != d->incarnation)
+	r->found = h && h->incarnation == d->incarnation;
+	if (!r->found || (d->purge && d->version >= 0 && d->version != h->version))
 		return;
 	if (model_taken(w, &d->idem)) {
 		r->verdict = SQL_KEY_TAKEN;
