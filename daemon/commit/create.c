@@ -135,6 +135,13 @@ void create_verdict(struct creation *k, enum sql_create_verdict v, struct err *e
 			STRV_ARG(ns));
 		return;
 	case SQL_CREATE_UUID_LIVE:
+		if (!k->registered) {
+			/* Nobody but who commits this creation brings its uuid again. */
+			err_set(err, ST_COMMIT_UNKNOWN, "",
+				"a table with this uuid is live under another name: whether it was "
+				"created by this request is not known");
+			return;
+		}
 		err_set(err, ST_ALREADY_EXISTS, "",
 			"a table with this uuid is live under another name");
 		return;

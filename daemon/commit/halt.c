@@ -43,8 +43,10 @@ void table_halt(struct core *c, struct table *t, const struct err *err)
 		struct entry *e = LIST_ITEM(n, struct entry, node);
 		if (e->kind == ENTRY_REST) {
 			struct request *q = e->req;
+			struct err told = *err;
+			told.st = ST_TABLE_HALTED;
 			table_dequeue(t, e);
-			request_status(c, q, ST_TABLE_HALTED, "", err->msg);
+			rest_turn_away(c, q, t, &told);
 			request_let(q);
 		} else if (e->kind == ENTRY_PART) {
 			struct err told = *err;

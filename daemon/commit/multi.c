@@ -186,6 +186,8 @@ static void spare(struct core *c, const struct multi *m, struct err *err)
 	if (status_info(err->st)->effect == EFFECT_CLEAN && err->st != ST_OVERLOADED &&
 	    partly_before(c, m))
 		rest_unknown(err);
+	else if (err->st == ST_FENCED && !m->planned)
+		err->st = ST_OVERLOADED; /* it was not judged: no conflict */
 }
 
 /* The answer names the table: by its place in the message, and for people by its name. */

@@ -15,13 +15,11 @@ void rest_enqueue(struct core *c, struct request *r)
 	struct err err = {0};
 	if (t->state == TABLE_HALTED) {
 		err_set(&err, ST_TABLE_HALTED, "", "%s", t->halt.msg);
-		if (t->meta && rest_before(t->meta, &r->in.u.commit_table) != REST_NOT_BEFORE)
-			rest_unknown(&err);
-		request_fail(c, r, &err);
+		rest_turn_away(c, r, t, &err);
 		return;
 	}
 	if (!table_is(c, t, r->in.incarnation, &err)) {
-		request_fail(c, r, &err);
+		rest_turn_away(c, r, t, &err);
 		return;
 	}
 	if (t->n_queue >= c->conf.queue_max) {
@@ -91,11 +89,10 @@ static const struct snapshot *added_snapshot(const struct update *u)
 	return u->kind == UPDATE_ADD_SNAPSHOT ? u->u.snapshot : NULL;
 }
 
-/* Whether the snapshot is there, with the manifest list that only its writer could name. */
-static bool is_live(const struct metadata *m, const struct snapshot *s)
+/* Whether it is the very snapshot, with the manifest list that only its writer could name. */
+static bool is_same(const struct snapshot *old, const struct snapshot *s)
 {
-	const struct snapshot *old = metadata_snapshot(m, s->snapshot_id);
-	return old && s->manifest_list.p && strv_eq(old->manifest_list, s->manifest_list) &&
+	return s->manifest_list.p && strv_eq(old->manifest_list, s->manifest_list) &&
 	       old->parent_id == s->parent_id && old->timestamp_ms == s->timestamp_ms;
 }
 
@@ -119,7 +116,7 @@ static bool ref_came(const struct metadata *m, const struct snapshot_ref *want)
 /* A request whose answer was lost comes again; a plain conflict would have its client delete the files
  * of a live snapshot. It was committed when all that it adds is there and its refs have been there. With
  * a part of that it may be another request, or one of which something was expired or rolled back since:
- * then nobody knows. */
+ * then nobody knows. Nor when another attempt of its writer, under the same id, is there. */
 enum rest_before rest_before(const struct metadata *m, const struct ask_commit *in)
 {
 	struct uuid uuid;
@@ -135,10 +132,9 @@ enum rest_before rest_before(const struct metadata *m, const struct ask_commit *
 				return REST_NOT_BEFORE;
 			live = true;
 		}
-		if (s && is_live(m, s))
-			live = true;
-		else if (s)
-			lacking = true;
+		const struct snapshot *old = s ? metadata_snapshot(m, s->snapshot_id) : NULL;
+		live |= old != NULL;
+		lacking |= s && (!old || !is_same(old, s));
 		if (u->kind == UPDATE_SET_SNAPSHOT_REF && adds(in, u->u.ref.snapshot_id))
 			lacking |= !ref_came(m, &u->u.ref);
 	}
@@ -149,6 +145,38 @@ void rest_unknown(struct err *err)
 {
 	err_set(err, ST_COMMIT_UNKNOWN, "",
 		"snapshots of this request are committed; whether all of it was is not known");
+}
+
+/* Whether a request that was committed before could be known again at all. */
+static bool provable(const struct ask_commit *in)
+{
+	for (size_t i = 0; i < in->n_updates; i++)
+		if (added_snapshot(&in->updates[i]))
+			return true;
+	return requirement_is_create(in->requirements, in->n_requirements);
+}
+
+void rest_turn_away(struct core *c, struct request *r, const struct table *t, const struct err *err)
+{
+	const struct ask_commit *in = &r->in.u.commit_table;
+	struct err told = *err;
+	enum rest_before before = REST_NOT_BEFORE;
+	if (r->answered)
+		return;
+	if (t->meta)
+		before = rest_before(t->meta, in);
+	else if (err->st == ST_TABLE_HALTED && provable(in))
+		before = REST_MAYBE_BEFORE; /* nobody can read it */
+	if (before == REST_BEFORE && t->state == TABLE_HALTED) {
+		/* It is there for all to read. */
+		request_committed(c, r, t->location, t->meta, false);
+		return;
+	}
+	if (before != REST_NOT_BEFORE)
+		rest_unknown(&told);
+	else if (err->st == ST_FENCED)
+		told.st = ST_OVERLOADED;
+	request_fail(c, r, &told);
 }
 
 struct known_lists {

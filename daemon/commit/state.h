@@ -530,6 +530,10 @@ enum rest_before { REST_NOT_BEFORE, REST_BEFORE, REST_MAYBE_BEFORE };
 enum rest_before rest_before(const struct metadata *m, const struct ask_commit *in);
 /* What is said to one of which a part is there. */
 void rest_unknown(struct err *err);
+/* Answers a REST commit that is in no batch with a reason of the table's. It was not judged: what was
+ * committed before is not denied, and what is fenced is no conflict but OVERLOADED. */
+void rest_turn_away(struct core *c, struct request *r, const struct table *t,
+		    const struct err *err);
 /* The first half of that: requirements and updates, on the head. */
 enum rest_judged rest_judge(struct core *c, struct batch *b, struct err *err);
 void rest_published(struct core *c, struct batch *b);

@@ -54,6 +54,9 @@ void table_tell(struct core *c, struct request *r, const struct txn *x, const st
 		e.st = ST_COMMIT_UNKNOWN;
 	else if (passing && r->sent)
 		e.st = ST_TIMEOUT;
+	else if (err->st == ST_FENCED &&
+		 (r->kind == EV_TABLE_COMMIT || r->kind == EV_TABLES_COMMIT))
+		e.st = ST_OVERLOADED; /* not judged: no conflict */
 	request_fail(c, r, &e);
 }
 
@@ -92,7 +95,7 @@ static void forget(struct core *c, struct table *t, enum status st, const char *
 		if (e->kind == ENTRY_REST) {
 			struct request *q = e->req;
 			q->entry = NULL;
-			request_fail(c, q, &err);
+			rest_turn_away(c, q, t, &err);
 			request_let(q);
 		} else if (e->kind == ENTRY_PART) {
 			multi_unqueued(c, e->part, &err);

@@ -190,6 +190,31 @@ def test_two_copies_at_once(lab):
         assert ids(load(lab, "s%d" % turn)).count(s["snapshot-id"]) == 1
 
 
+@pytest.mark.parametrize("how", ["expired", "halted"])
+def test_part_of_it_is_out_of_reach(lab, how):
+    """case BC-131: the answer was lost, and before the bytes come again a part's snapshot was expired, or its table halted."""
+    a, b = tables(lab, "ag_" + how, "bg_" + how)
+    sa, sb = snapshot(a), snapshot(b)
+    parts = [change("ag_" + how, add(sa), [at("main", a.at)]), change("bg_" + how, add(sb), [at("main", b.at)])]
+    assert commit(lab, *parts).status == 204
+    at_b = "/v1/namespaces/multi/tables/bg_" + how
+    admin = "/admin/tables/%s/" % load(lab, "bg_" + how)["table-uuid"]
+    if how == "expired":
+        lab.rest.want(200, "POST", at_b, {"requirements": [], "updates": [
+            {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": b.at},
+            {"action": "remove-snapshots", "snapshot-ids": [sb["snapshot-id"]]}]})
+    else:
+        lab.daemon.admin.want(204, "POST", admin + "halt", {"cause": "surgery"})
+        # Alone it is known again, whether or not its table takes commits.
+        lab.rest.want(200, "POST", at_b, {"requirements": parts[1]["requirements"], "updates": parts[1]["updates"]})
+        error(lab.rest.post(at_b, {"requirements": [], "updates": [set_properties(a="1")]}), 409, "TableHaltedException")
+    error(commit(lab, *parts), 500, "CommitStateUnknownException")
+    assert ids(load(lab, "ag_" + how)).count(sa["snapshot-id"]) == 1
+    if how == "halted":
+        lab.daemon.admin.want(204, "POST", admin + "resume")
+        assert commit(lab, *parts).status == 204
+
+
 def waiting(conninfo, what):
     """Until a statement of the daemon that calls this function waits for a lock."""
     end = time.monotonic() + 10
@@ -317,6 +342,12 @@ def test_created_again(lab):
     assert lab.rest.want(200, "POST", route, want).json == first.json
     error(lab.rest.post(route, {**want, "updates": creation(other)}), 409, "CommitFailedException", "already exists")
     assert load(lab, "again")["table-uuid"] == mine["table-uuid"]
+    # Renamed before its creation comes again: the files are in use, under another name.
+    lab.rest.want(204, "POST", "/v1/tables/rename", {
+        "source": {"namespace": ["multi"], "name": "again"}, "destination": {"namespace": ["multi"], "name": "again_renamed"}})
+    error(lab.rest.post(route, want), 500, "CommitStateUnknownException", "another name")
+    error(commit(lab, change("again", want["updates"], want["requirements"])), 500, "CommitStateUnknownException", "another name")
+    assert lab.rest.get(route).status == 404
 
 
 def test_killed_again_and_again(make_daemon):

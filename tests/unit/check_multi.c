@@ -6,14 +6,21 @@
 #include "proto/iceberg/requirement.h"
 #include "proto/iceberg/update.h"
 
-static const char document[] =
-	"{\"format-version\":3,\"table-uuid\":\"9c12d441-03fe-4693-9a96-a0705ddf69c1\","
-	"\"location\":\"file:///t\",\"last-sequence-number\":0,\"last-updated-ms\":1700000000000,"
-	"\"last-column-id\":1,\"current-schema-id\":0,\"schemas\":[{\"type\":\"struct\","
-	"\"schema-id\":0,\"fields\":[{\"id\":1,\"name\":\"id\",\"required\":true,\"type\":\"long\"}]}],"
-	"\"default-spec-id\":0,\"partition-specs\":[{\"spec-id\":0,\"fields\":[]}],"
-	"\"last-partition-id\":999,\"default-sort-order-id\":0,\"sort-orders\":[{\"order-id\":0,"
-	"\"fields\":[]}],\"properties\":{},\"next-row-id\":0}";
+#define SNAPSHOT(id, list)                                                                        \
+	"{\"snapshot-id\":" id ",\"sequence-number\":1,\"timestamp-ms\":1700000000000,"            \
+	"\"manifest-list\":\"file:///t/metadata/" list "\",\"first-row-id\":0,\"added-rows\":0,"    \
+	"\"summary\":{\"operation\":\"append\"},\"schema-id\":0}"
+#define DOCUMENT(seq, snapshots)                                                                  \
+	"{\"format-version\":3,\"table-uuid\":\"9c12d441-03fe-4693-9a96-a0705ddf69c1\","           \
+	"\"location\":\"file:///t\",\"last-sequence-number\":" seq                                 \
+	",\"last-updated-ms\":1700000000000,\"last-column-id\":1,\"current-schema-id\":0,"         \
+	"\"schemas\":[{\"type\":\"struct\",\"schema-id\":0,\"fields\":[{\"id\":1,\"name\":\"id\"," \
+	"\"required\":true,\"type\":\"long\"}]}],\"default-spec-id\":0,\"partition-specs\":["      \
+	"{\"spec-id\":0,\"fields\":[]}],\"last-partition-id\":999,\"default-sort-order-id\":0,"    \
+	"\"sort-orders\":[{\"order-id\":0,\"fields\":[]}],\"properties\":{},\"next-row-id\":0,"    \
+	"\"snapshots\":[" snapshots "]}"
+static const char empty[] = DOCUMENT("0", ""), with_11[] = DOCUMENT("1", SNAPSHOT("11", "l11")),
+		  other_11[] = DOCUMENT("1", SNAPSHOT("11", "l11-again"));
 
 static struct script s;
 static struct table_id low = {{{1}}}, high = {{{2}}};
@@ -21,18 +28,37 @@ static struct strv_pair pair = {{"owner", 5}, {"me", 2}};
 static const struct update set = {.kind = UPDATE_SET_PROPERTIES, .u.properties = {.v = &pair, .n = 1}};
 static const struct requirement never = {.kind = REQUIREMENT_REF_SNAPSHOT_ID, .ref = {"main", 4}, .snapshot_id = 77};
 static struct ask_part parts[3];
+static const struct snapshot s11 = {.snapshot_id = 11,
+				    .parent_id = SNAPSHOT_NONE,
+				    .sequence_number = 1,
+				    .timestamp_ms = 1700000000000,
+				    .manifest_list = {"file:///t/metadata/l11", 22},
+				    .operation = {"append", 6}},
+			     s12 = {.snapshot_id = 12,
+				    .parent_id = SNAPSHOT_NONE,
+				    .sequence_number = 2,
+				    .timestamp_ms = 1700000000000,
+				    .manifest_list = {"file:///t/metadata/l12", 22},
+				    .operation = {"append", 6}};
+static const struct update add[] = {{.kind = UPDATE_ADD_SNAPSHOT, .u.snapshot = &s11},
+				    {.kind = UPDATE_ADD_SNAPSHOT, .u.snapshot = &s12}};
 
-static struct metadata *meta(void)
+static struct metadata *meta_of(const char *document)
 {
 	struct metadata *m = NULL;
 	struct err err = {0};
-	struct bytes b = {(const uint8_t *)document, sizeof document - 1};
+	struct bytes b = {(const uint8_t *)document, strlen(document)};
 	UNIT_OK(metadata_parse(b, ST_CORRUPT, &m, &err), &err);
 	return m;
 }
 
+static struct metadata *meta(void)
+{
+	return meta_of(empty);
+}
+
 /* Both tables are known and do nothing; the higher one stands first in the request. */
-static void up(void)
+static void up_with(const char *low_document, const char *high_document)
 {
 	script_init(&s);
 	for (int i = 0; i < 2; i++) {
@@ -40,7 +66,7 @@ static void up(void)
 		ev.u.req.table = i ? high : low;
 		ev.u.req.incarnation = 1;
 		req_id r = script_request(&s, ev);
-		script_load(&s, ev.u.req.table, meta());
+		script_load(&s, ev.u.req.table, meta_of(i ? high_document : low_document));
 		script_tick(&s, 0);
 		ck_assert_int_eq(script_reply(&s, r), ST_OK);
 	}
@@ -49,6 +75,11 @@ static void up(void)
 					     .table = i ? low : high,
 					     .incarnation = 1,
 					     .commit = {NULL, 0, &set, 1}};
+}
+
+static void up(void)
+{
+	up_with(empty, empty);
 }
 
 static void down(void)
@@ -507,11 +538,118 @@ START_TEST(creations_alone)
 }
 END_TEST
 
+/* ------------------------------------------------------------------ a request that comes again */
+
+/* parts[0] is the higher table's, parts[1] the lower one's. */
+static void asks(size_t i, size_t snapshot, bool fails)
+{
+	parts[i].commit = (struct ask_commit){fails ? &never : NULL, fails, &add[snapshot], 1};
+}
+
+static void again(const char *low_document, const char *high_document)
+{
+	down();
+	up_with(low_document, high_document);
+	asks(1, 0, true);
+	asks(0, 1, true);
+}
+
+static const struct {
+	const char *low;
+	bool high_fails;
+	int st;
+} mixed[] = {
+	{empty, true, ST_COMMIT_FAILED},
+	/* What came with it was undone since, or belongs to another request: nobody knows. To the
+	 * client a conflict would make garbage of the live snapshot's files. */
+	{with_11, true, ST_COMMIT_UNKNOWN},
+	{with_11, false, ST_COMMIT_UNKNOWN},
+	/* An earlier attempt of the same writer, with a manifest list of its own. */
+	{other_11, true, ST_COMMIT_UNKNOWN},
+	{other_11, false, ST_COMMIT_UNKNOWN},
+};
+
+START_TEST(one_part_is_there)
+{
+	again(mixed[_i].low, empty);
+	asks(0, 1, mixed[_i].high_fails);
+	req_id r = ask(2, 0);
+	ck_assert_int_eq(script_reply(&s, r), mixed[_i].st);
+	ck_assert_uint_eq(open_fx(FX_ENCODE), 0);
+	is_free(low);
+	is_free(high);
+}
+END_TEST
+
+START_TEST(all_parts_are_there)
+{
+	again(with_11, with_11);
+	asks(0, 0, true);
+	req_id r = ask(2, 0);
+	ck_assert_int_eq(script_reply(&s, r), ST_OK);
+	is_free(low);
+}
+END_TEST
+
+/* The table that came with it was dropped or renamed since. */
+START_TEST(there_but_for_a_creation)
+{
+	struct metadata *m;
+	again(with_11, empty);
+	with_creation(&m);
+	parts[0] = parts[2];
+	req_id r = ask(2, 0);
+	ck_assert_int_eq(script_reply(&s, r), ST_COMMIT_UNKNOWN);
+	ck_assert_uint_eq(open_fx(FX_ENCODE), 0);
+	is_free(low);
+	metadata_unref(m);
+}
+END_TEST
+
+/* Before it was judged one of its tables cannot be had; the other shows that it was committed. */
+START_TEST(not_judged)
+{
+	for (int there = 0; there < 2; there++) {
+		again(there ? with_11 : empty, empty);
+		struct event ev = {.kind = EV_HALT};
+		ev.u.req.table = high;
+		ev.u.req.u.halt.cause = STRV("because");
+		req_id halt = script_request(&s, ev);
+		struct effect e = script_sql(&s, SQL_HALT);
+		script_answer(&s, &e, (struct sql_result){.verdict = SQL_APPLIED});
+		ck_assert_int_eq(script_reply(&s, halt), ST_OK);
+		req_id r = ask(2, 0);
+		ck_assert_int_eq(script_reply(&s, r), there ? ST_COMMIT_UNKNOWN : ST_TABLE_HALTED);
+		is_free(low);
+	}
+}
+END_TEST
+
+/* A creation whose uuid is live under another name: it may be this very one, renamed since. */
+START_TEST(created_and_renamed)
+{
+	struct metadata *m;
+	with_creation(&m);
+	req_id r = ask(3, 0);
+	struct effect e = decision();
+	script_answer(&s, &e,
+		      (struct sql_result){.verdict = SQL_REFUSED, .at = 2, .created = SQL_CREATE_UUID_LIVE});
+	ck_assert_int_eq(script_reply(&s, r), ST_COMMIT_UNKNOWN);
+	is_free(low);
+	metadata_unref(m);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *all = suite_create("multi");
 	TCase *t = tcase_create("multi");
 	tcase_add_checked_fixture(t, up, down);
+	tcase_add_loop_test(t, one_part_is_there, 0, (int)ARRAY_SIZE(mixed));
+	tcase_add_test(t, all_parts_are_there);
+	tcase_add_test(t, there_but_for_a_creation);
+	tcase_add_test(t, not_judged);
+	tcase_add_test(t, created_and_renamed);
 	tcase_add_test(t, one_statement_in_order);
 	tcase_add_test(t, unchanged_is_guarded);
 	tcase_add_test(t, nothing_is_sent_for_nothing);
