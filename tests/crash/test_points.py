@@ -23,15 +23,19 @@ from support.postgres import ROOT
 # Steps that test_catalog_points.py reaches: tables coming and going, ends, dropped attempts, the cleaner.
 ELSEWHERE = ("table.", "tables.", "clean.", "txn.end", "batch.unledger")
 # Steps that test_rest_points.py reaches: what the core knows nothing of.
-REST = ("ns.", "tabular.", "view.", "idem.")
+REST = ("ns.", "tabular.", "view.", "idem.", "warehouse.", "place.")
 
 
-def points(elsewhere=False):
+def steps():
     found = []
     for path in glob.glob(os.path.join(ROOT, "daemon/*/crash.tbl")):
         with open(path, encoding="utf-8") as f:
             found += re.findall(r'^CRASH\(\w+,\s*"([a-z_.-]+)"', f.read(), re.M)
-    found = [p for p in found if p.startswith(ELSEWHERE) == elsewhere and not p.startswith(REST)]
+    return found
+
+
+def points(elsewhere=False):
+    found = [p for p in steps() if p.startswith(ELSEWHERE) == elsewhere and not p.startswith(REST)]
     assert found, "no crash.tbl with rows"
     return ["%s:%s" % (p, when) for p in found for when in ("before", "after")]
 

@@ -16,6 +16,7 @@ import pytest
 
 from support.catalog import creation
 from support.keyed import Keyed, key
+from test_points import REST, steps
 
 SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "id", "type": "long", "required": False}]}
 VERSION = {"version-id": 1, "timestamp-ms": 1, "schema-id": 0, "summary": {}, "default-namespace": ["x"],
@@ -255,3 +256,36 @@ def test_keys_are_forgotten_all_the_same(make_daemon, postgres, when):
     daemon.start()
     until(lambda: sql(conninfo, "SELECT count(*) FROM frazil.idem") == "0")
     assert rest.send(k, "POST", "/v1/namespaces", body).status == 409
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("step", ["warehouse.ensure", "place.note"])
+def test_starts(make_daemon, postgres, step, when):
+    """What a daemon does by itself when it starts: the next one goes on with it."""
+    conninfo = postgres.database()
+    daemon = make_daemon(conninfo)
+    place = Place(daemon)
+    places = {place.table("t%d" % i)["metadata"]["location"] for i in range(3)}
+    want = "SELECT count(*), count(*) FILTER (WHERE t.placed) FROM frazil.tabular t JOIN frazil.place p USING (table_id)"
+    assert sql(conninfo, want) == "3|3" and len(places) == 3
+    daemon.stop()
+    # As an upgrade finds it: where older tables keep their files is not known yet.
+    sql(conninfo, "UPDATE frazil.tabular SET placed = false; DELETE FROM frazil.place")
+    warehouses = sql(conninfo, "SELECT json_agg(w) FROM frazil.warehouse w")
+    daemon.env = {"FAULT_CRASH": "%s:%s" % (step, when)}
+    daemon.spawn()
+    assert daemon.wait() == -9
+    daemon.env = {}
+    daemon.start()
+    until(lambda: sql(conninfo, want) == "3|3")
+    assert sql(conninfo, "SELECT json_agg(w) FROM frazil.warehouse w") == warehouses
+    for location in places:
+        got = place.rest.post(place.at + "/tables", {"name": "in", "schema": SCHEMA, "location": location + "/in"})
+        assert got.status == 403, got
+
+
+def test_every_step_is_reached():
+    """The rows of crash.tbl that this file answers for."""
+    mine = {step for _, _, decider, others in CASES for step in (*others, decider)}
+    mine |= {"idem.forget", "warehouse.ensure", "place.note"}
+    assert {s for s in steps() if s.startswith(REST)} <= mine
