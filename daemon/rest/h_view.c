@@ -343,11 +343,10 @@ static void published(void *ctx, const struct pg_tabular_result *res)
 			try_again(w);
 			return;
 		}
-		if (err.st == ST_PATH_CONDEMNED)
-			err.st = ST_IO;
-	} else if (err.st == ST_PATH_CONDEMNED) {
-		err_prefix(&err, "metadata-location");
 	}
+	/* It passes: the file will be gone, or free again. */
+	if (err.st == ST_PATH_CONDEMNED)
+		err.st = ST_OVERLOADED;
 	if (err.st == ST_ALREADY_EXISTS && strv_starts(strv_of(err.msg), STRV("Table already")))
 		err_set(&err, ST_ALREADY_EXISTS, "", "Table with same name already exists: %s",
 			w->place.dotted);
