@@ -188,7 +188,7 @@ static void recount(struct mcache_entry *e)
 	for (size_t i = 0; i < ARRAY_SIZE(e->body); i++)
 		cost += e->body[i].n;
 	if (e->m)
-		cost += metadata_json_size(e->m);
+		cost += metadata_memory(e->m);
 	if (linked(e)) {
 		e->cache->stats.bytes += cost - e->cost;
 		e->cost = cost;
@@ -435,21 +435,15 @@ static void build_body(struct loop_job *job)
 {
 	struct mcache_entry *e = CONTAINER_OF(job, struct mcache_entry, job);
 	bool refs = e->building == MCACHE_REFS || e->building == MCACHE_REFS_GZIP;
-	struct buf plain;
 	if (e->view) {
 		if (gzip_write(e->body[MCACHE_ALL - 1], &e->out, NULL) != ST_OK)
-			buf_clear(&e->out);
+			buf_clear(&e->out); /* an empty answer is none */
 		return;
 	}
-	if (e->building < MCACHE_ALL_GZIP) {
+	if (e->building < MCACHE_ALL_GZIP)
 		rb_table_load_write(&e->out, e->location, e->m, refs);
-		return;
-	}
-	buf_init(&plain, e->out.max);
-	rb_table_load_write(&plain, e->location, e->m, refs);
-	if (!buf_ok(&plain) || gzip_write(buf_bytes(&plain), &e->out, NULL) != ST_OK)
-		buf_clear(&e->out); /* an empty answer is none */
-	buf_fini(&plain);
+	else if (rb_table_load_gzip(&e->out, e->location, e->m, refs, NULL) != ST_OK)
+		buf_clear(&e->out);
 }
 
 static void built(struct loop_job *job)

@@ -79,23 +79,24 @@ static enum status apply(struct lane_work *k, struct err *err)
 static enum status write_metadata(const struct encode_in *in, struct encode_out *out,
 				  struct err *err)
 {
-	struct buf text, packed;
+	struct buf own;
 	struct pieces content;
+	struct gzip_writer z;
 	enum status st = ST_OK;
-	buf_init(&text, METADATA_MAX_BYTES);
-	buf_init(&packed, METADATA_MAX_BYTES);
-	if (!metadata_pieces(out->metadata, &text, &out->arena, &content) ||
-	    pieces_size(&content) > METADATA_MAX_BYTES) {
-		st = full(err);
-	} else if (metadata_file_gzip(in->metadata_path)) {
-		st = gzip_write_pieces(&content, &packed, err);
+	buf_init(&own, METADATA_MAX_BYTES);
+	if (metadata_file_gzip(in->metadata_path)) {
+		gzip_begin(&z, &own);
+		metadata_gzip(out->metadata, &z);
+		st = gzip_end(&z, err);
 		if (st == ST_OK)
-			st = rewrite_object(out, in->metadata_path, &packed, NULL, err);
+			st = rewrite_object(out, in->metadata_path, &own, NULL, err);
+	} else if (metadata_pieces(out->metadata, &own, &out->arena, &content) &&
+		   pieces_size(&content) <= METADATA_MAX_BYTES) {
+		st = rewrite_pieces(out, in->metadata_path, &content, &own, err);
 	} else {
-		st = rewrite_pieces(out, in->metadata_path, &content, &text, err);
+		st = full(err);
 	}
-	buf_fini(&packed);
-	buf_fini(&text);
+	buf_fini(&own);
 	return st;
 }
 

@@ -1,6 +1,7 @@
 /* Lifetime, accessors and text of a metadata version. */
 #include "proto/iceberg/metadata.h"
 
+#include "proto/base/gzip.h"
 #include "proto/base/jwrite.h"
 #include "proto/iceberg/metadata_int.h"
 
@@ -406,6 +407,22 @@ void metadata_json_refs(const struct metadata *m, struct buf *b)
 	write_all(m, true, b);
 }
 
+void metadata_gzip(const struct metadata *m, struct gzip_writer *z)
+{
+	struct buf text;
+	struct jwrite w;
+	buf_init(&text, METADATA_MAX_BYTES);
+	write_before(&w, m, &text);
+	gzip_put(z, buf_bytes(&text));
+	metasnap_gzip(&m->snapshots, z);
+	z->ok &= buf_ok(&text);
+	text.n = 0;
+	write_behind(&w, m);
+	gzip_put(z, buf_bytes(&text));
+	z->ok &= buf_ok(&text);
+	buf_fini(&text);
+}
+
 static size_t parts_size(const struct metapart_list *l)
 {
 	size_t n = 0;
@@ -428,6 +445,21 @@ size_t metadata_json_size(const struct metadata *m)
 	for (size_t i = 0; i < m->n_mlog; i++)
 		n += m->mlog[i].file.n + 64;
 	return n;
+}
+
+static size_t parts_memory(const struct metapart_list *l)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < l->n; i++)
+		n += sizeof **l->v + l->v[i]->json.n + l->v[i]->arena.used;
+	return n;
+}
+
+size_t metadata_memory(const struct metadata *m)
+{
+	return sizeof *m + m->arena.used + metasnap_memory(&m->snapshots) +
+	       parts_memory(&m->schemas) + parts_memory(&m->specs) + parts_memory(&m->orders) +
+	       parts_memory(&m->stats) + parts_memory(&m->pstats) + parts_memory(&m->keys);
 }
 
 /* ---- accessors ---- */

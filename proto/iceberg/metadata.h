@@ -11,6 +11,7 @@
 #include "proto/base/uuid.h"
 #include "proto/iceberg/snapshot.h"
 
+struct gzip_writer;
 struct schema;
 struct partition_spec;
 struct sort_order;
@@ -39,11 +40,16 @@ void metadata_json(const struct metadata *m, struct buf *b);
  * the buffer is full. */
 MUST_CHECK bool metadata_pieces(const struct metadata *m, struct buf *text, struct arena *a,
 				struct pieces *ret_p);
+/* Packs the same text into a gzip member: of a long history only what the version does not share
+ * with one that was packed before is work. */
+void metadata_gzip(const struct metadata *m, struct gzip_writer *w);
 /* The same with only those snapshots that a branch or tag names directly (snapshots=refs). */
 void metadata_json_refs(const struct metadata *m, struct buf *b);
 /* Bytes that metadata_json would append, roughly (never below by more than a few KiB): to size a
  * buffer and to judge the cadence of publishing. */
 size_t metadata_json_size(const struct metadata *m);
+/* Bytes of memory that the version takes, what it shares with others included. */
+size_t metadata_memory(const struct metadata *m);
 
 int metadata_format_version(const struct metadata *m);
 bool metadata_uuid(const struct metadata *m, struct uuid *ret_u); /* false: version 1 without */

@@ -3,10 +3,12 @@
  * still private to the list that made it and may be appended to. */
 #include "proto/iceberg/metasnap.h"
 
+#include "proto/base/gzip.h"
 #include "proto/base/jwrite.h"
 
 struct metasnap {
 	uint32_t refs;
+	size_t memory; /* bytes of it all */
 	struct snapshot s;
 	/* followed by the summary pairs, the JSON and strings that the JSON holds only escaped */
 };
@@ -23,7 +25,11 @@ struct metasnap_chunk {
 	uint32_t refs;
 	uint32_t n, cap; /* cap grows to METASNAP_CHUNK: most tables have few snapshots */
 	size_t bytes;    /* JSON of all, one comma each */
+	size_t memory;   /* of the blocks */
 	struct entry *e;
+	/* Its JSON packed, the last comma too, made when it is first asked for; only of a full chunk,
+	 * which never changes. */
+	struct gzip_part *packed;
 };
 
 #define SNAPSHOT_MAX_BYTES ((size_t)64 << 20)
@@ -94,7 +100,7 @@ static struct metasnap *block(const struct snapshot *s, struct strv json)
 	memcpy(raw, json.p, json.n);
 	raw[json.n] = ',';
 	struct place put = {.raw = {raw, json.n}, .tail = raw + json.n + 1};
-	*b = (struct metasnap){.refs = 1, .s = *s};
+	*b = (struct metasnap){.refs = 1, .memory = total, .s = *s};
 	place_all(&put, &b->s, pairs);
 	b->s.summary = pairs;
 	b->s.raw = put.raw;
@@ -128,6 +134,7 @@ static void chunk_unref(struct metasnap_chunk *own_c)
 		return;
 	for (uint32_t i = 0; i < own_c->n; i++)
 		metasnap_unref(own_c->e[i].s);
+	base_free(own_c->packed);
 	base_free(own_c->e);
 	base_free(own_c);
 }
@@ -142,6 +149,7 @@ static void chunk_put(struct metasnap_chunk *c, struct metasnap *own_b)
 				      own_b,
 				      {(const uint8_t *)own_b->s.raw.p, own_b->s.raw.n + 1}};
 	c->bytes += own_b->s.raw.n + 1;
+	c->memory += own_b->memory;
 }
 
 /* A private chunk with the first n blocks of `from` (NULL: empty). */
@@ -319,6 +327,18 @@ size_t metasnap_find(const struct metasnap_list *l, int64_t id, size_t hint)
 	return METASNAP_NOT_FOUND;
 }
 
+size_t metasnap_memory(const struct metasnap_list *l)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < l->n_chunks; i++) {
+		const struct metasnap_chunk *c = l->chunks[i];
+		const struct gzip_part *packed = __atomic_load_n(&c->packed, __ATOMIC_ACQUIRE);
+		n += sizeof *c + c->memory + c->cap * sizeof *c->e +
+		     (packed ? gzip_part_memory(packed) : 0);
+	}
+	return n;
+}
+
 bool metasnap_pieces(const struct metasnap_list *l, struct arena *a, struct pieces *p)
 {
 	size_t left = l->n;
@@ -331,6 +351,43 @@ bool metasnap_pieces(const struct metasnap_list *l, struct arena *a, struct piec
 		}
 	}
 	return true;
+}
+
+/* Versions share it, and jobs ask at the same time: the first one's stays. */
+static const struct gzip_part *packed_of(struct metasnap_chunk *c)
+{
+	struct gzip_part *have = __atomic_load_n(&c->packed, __ATOMIC_ACQUIRE);
+	struct bytes texts[METASNAP_CHUNK];
+	ASSERT(c->n == METASNAP_CHUNK);
+	if (have)
+		return have;
+	for (uint32_t i = 0; i < c->n; i++)
+		texts[i] = c->e[i].text;
+	struct gzip_part *own = gzip_part_new(&(struct pieces){.v = texts, .n = c->n});
+	if (own && !__atomic_compare_exchange_n(&c->packed, &have, own, false, __ATOMIC_ACQ_REL,
+						__ATOMIC_ACQUIRE)) {
+		base_free(own);
+		return have;
+	}
+	return own;
+}
+
+void metasnap_gzip(const struct metasnap_list *l, struct gzip_writer *w)
+{
+	for (size_t c = 0; c < l->n_chunks; c++) {
+		struct metasnap_chunk *chunk = l->chunks[c];
+		bool last = c + 1 == l->n_chunks;
+		const struct gzip_part *part = last ? NULL : packed_of(chunk);
+		if (part) {
+			gzip_put_part(w, part);
+			continue;
+		}
+		for (uint32_t i = 0; i < chunk->n; i++) {
+			struct bytes text = chunk->e[i].text;
+			text.n -= last && i + 1 == chunk->n;
+			gzip_put(w, text);
+		}
+	}
 }
 
 void metasnap_json(const struct metasnap_list *l, struct buf *b)

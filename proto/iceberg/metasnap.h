@@ -9,6 +9,7 @@
 
 #define METASNAP_CHUNK 128
 
+struct gzip_writer;
 struct metasnap; /* one snapshot with everything it points to, refcounted */
 
 struct metasnap_chunk;
@@ -42,8 +43,12 @@ const struct snapshot *metasnap_at(const struct metasnap_list *l, size_t i);
 /* Index of an id, looking first at the neighbours of `hint` (histories are linear); any hint is
  * allowed. */
 size_t metasnap_find(const struct metasnap_list *l, int64_t id, size_t hint);
+/* Bytes that its snapshots take, shared ones included. */
+size_t metasnap_memory(const struct metasnap_list *l);
 /* The same text as that of metasnap_json, borrowed from the list; false: the arena is full. */
 MUST_CHECK bool metasnap_pieces(const struct metasnap_list *l, struct arena *a, struct pieces *p);
+/* Packs that text into the member; what other versions share is packed once. */
+void metasnap_gzip(const struct metasnap_list *l, struct gzip_writer *w);
 /* Appends the JSON of all, joined by commas. */
 void metasnap_json(const struct metasnap_list *l, struct buf *b);
 

@@ -1,5 +1,6 @@
 #include "proto/rest/rb_table.h"
 
+#include "proto/base/gzip.h"
 #include "proto/iceberg/metadata.h"
 #include "proto/iceberg/partition.h"
 #include "proto/iceberg/schema.h"
@@ -150,7 +151,9 @@ void rb_table_list_write(struct buf *b, const struct strv *levels, size_t n_leve
 	jwrite_end_object(&w);
 }
 
-void rb_table_load_write(struct buf *b, struct strv location, const struct metadata *m, bool refs)
+#define LOAD_BEHIND ",\"config\":{}}"
+
+static void load_before(struct buf *b, struct strv location)
 {
 	buf_putc(b, '{');
 	if (location.n) {
@@ -159,10 +162,34 @@ void rb_table_load_write(struct buf *b, struct strv location, const struct metad
 		buf_putc(b, ',');
 	}
 	buf_puts(b, "\"metadata\":");
+}
+
+void rb_table_load_write(struct buf *b, struct strv location, const struct metadata *m, bool refs)
+{
+	load_before(b, location);
 	/* Straight into the answer: the document may be hundreds of megabytes. */
 	if (refs)
 		metadata_json_refs(m, b);
 	else
 		metadata_json(m, b);
-	buf_puts(b, ",\"config\":{}}");
+	buf_puts(b, LOAD_BEHIND);
+}
+
+enum status rb_table_load_gzip(struct buf *b, struct strv location, const struct metadata *m,
+			       bool refs, struct err *err)
+{
+	struct gzip_writer z;
+	struct buf text;
+	buf_init(&text, METADATA_MAX_BYTES);
+	gzip_begin(&z, b);
+	load_before(&text, location);
+	if (refs)
+		metadata_json_refs(m, &text);
+	gzip_put(&z, buf_bytes(&text));
+	if (!refs)
+		metadata_gzip(m, &z);
+	gzip_put(&z, strv_bytes(STRV(LOAD_BEHIND)));
+	z.ok &= buf_ok(&text);
+	buf_fini(&text);
+	return gzip_end(&z, err);
 }

@@ -49,5 +49,8 @@ void rb_table_list_write(struct buf *b, const struct strv *levels, size_t n_leve
 			 const struct strv *names, size_t n, bool more, uint64_t list);
 /* LoadTableResult, also the answer to a commit. location n 0: a staged table, which has no file. */
 void rb_table_load_write(struct buf *b, struct strv location, const struct metadata *m, bool refs);
+/* The same as a gzip member. ST_LIMIT when the buffer is full. */
+MUST_CHECK enum status rb_table_load_gzip(struct buf *b, struct strv location,
+					  const struct metadata *m, bool refs, struct err *err);
 
 #endif

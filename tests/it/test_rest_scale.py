@@ -6,12 +6,15 @@ import json
 import socket
 import threading
 
+import frazil
 import pytest
+from frazil import parquet
+from pyiceberg.table import StaticTable
 
-from support.catalog import Space, set_properties
+from support.catalog import Space, local, set_properties
 from support.daemon import Daemon
 from support.history import with_history
-from support.lab import Lab
+from support.lab import Lab, data
 from support.siblings import name_of, siblings
 
 CROWD = 60
@@ -229,6 +232,59 @@ def test_ten_thousand_snapshots(daemon, lab):
         "updates": [set_properties(seen="refs")]})
     after = daemon.rest.get(url).json["metadata"]
     assert [s["snapshot-id"] for s in after["snapshots"]] == ids and after["properties"]["seen"] == "refs"
+
+
+def same_everywhere(daemon, url):
+    """File, plain and packed answer hold the same text of the current metadata. It as JSON."""
+    whole = daemon.rest.want(200, "GET", url)
+    packed = daemon.rest.raw("GET", url, headers={"Accept-Encoding": "gzip"})
+    assert gzip.decompress(packed.body) == whole.body
+    location = whole.json["metadata-location"]
+    with (gzip.open if location.endswith(".gz.metadata.json") else open)(local(location), "rb") as f:
+        text = f.read()
+    assert whole.body == b'{"metadata-location":%s,"metadata":%s,"config":{}}' % (json.dumps(location).encode(), text)
+    return whole.json["metadata"]
+
+
+def test_commits_to_a_long_history(daemon, lab):
+    """case BC-177, BC-044: of a long history a commit writes again only what it changed; what it wrote is the whole
+    table, in the file, plain or packed, and in each answer, whoever committed and whatever was removed before."""
+    made = deepen(daemon, lab, "long", 1000)["metadata"]
+    url = "/v1/namespaces/lab/tables/long"
+    ids = [s["snapshot-id"] for s in made["snapshots"]]
+
+    def commit(*updates):
+        for head in ({}, {"Accept-Encoding": "gzip"}):
+            got = daemon.rest.call("POST", url, {"requirements": [], "updates": list(updates)}, headers=head)
+            assert got.status == 200
+            body = gzip.decompress(got.body) if got.headers["Content-Encoding"] else got.body
+            assert json.loads(body)["metadata"]["snapshots"] == same_everywhere(daemon, url)["snapshots"]
+            updates = (set_properties(again="yes"), *updates[1:])
+
+    def check():
+        now = same_everywhere(daemon, url)
+        assert [s["snapshot-id"] for s in now["snapshots"]] == ids
+        known = {s["snapshot-id"]: s for s in made["snapshots"]}
+        assert all(known.get(s["snapshot-id"], s) == s for s in now["snapshots"])
+        assert [e["snapshot-id"] for e in now["snapshot-log"]] == ids[len(ids) - len(now["snapshot-log"]):]
+        table = StaticTable.from_metadata(daemon.rest.get(url).json["metadata-location"])
+        assert [s.snapshot_id for s in table.metadata.snapshots] == ids
+
+    def append():
+        with frazil.Client(daemon.rpc) as c:
+            info = c.table("lab.long").info()
+            return c.commit_once("lab.long", kind="APPEND", data_files=parquet.write(data([1, 2]), info), info=info).snapshot_id
+    for codec in ("none", "gzip", "none"):
+        commit(set_properties(**{"write.metadata.compression-codec": codec}))
+        check()
+        ids.append(append())
+        check()
+        gone = ids[100:300:7]
+        commit({"action": "remove-snapshots", "snapshot-ids": gone})
+        ids = [i for i in ids if i not in gone]
+        check()
+        daemon.restart()
+        check()
 
 
 def test_a_cold_table_is_read_once(daemon, lab):

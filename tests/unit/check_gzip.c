@@ -63,41 +63,76 @@ START_TEST(round_trip)
 }
 END_TEST
 
-/* However the content is cut, the member is that of the whole. */
-START_TEST(pieces)
+static struct bytes nth(const struct buf *text, size_t i, size_t of)
 {
+	size_t from = text->n * i / of, to = text->n * (i + 1) / of;
+	return (struct bytes){text->p + from, to - from};
+}
+
+/* Parts that were packed before stand between what is packed now, in any order. */
+START_TEST(parts)
+{
+	enum { CUTS = 7 };
 	struct buf text, packed, out;
-	struct arena a;
+	struct gzip_writer w;
+	struct gzip_part *part[CUTS];
 	struct err err = {0};
 	buf_init(&text, 1 << 20);
 	buf_init(&packed, 1 << 20);
 	buf_init(&out, 1 << 20);
-	arena_init(&a, 1 << 20);
 	for (int i = 0; i < 30000; i++)
 		buf_printf(&text, "%d,", i * i);
-	struct pieces p = {0};
-	for (size_t at = 0, n = 0; at < text.n; at += n++)
-		ck_assert(pieces_add(&p, &a,
-				     (struct bytes){text.p + at,
-						    n < text.n - at ? n : text.n - at}));
-	ck_assert_uint_gt(p.n, 100);
-	UNIT_OK(gzip_write_pieces(&p, &packed, &err), &err);
-	UNIT_OK(gzip_read(buf_bytes(&packed), &out, &err), &err);
-	ck_assert(bytes_eq(buf_bytes(&out), buf_bytes(&text)));
-	/* None, and one that is empty. */
-	for (size_t n = 0; n < 2; n++) {
-		struct bytes empty = {0};
-		p = (struct pieces){.v = &empty, .n = n};
+	for (size_t i = 0; i < CUTS; i++) {
+		/* However a part's content is cut. */
+		struct bytes whole = nth(&text, i, CUTS);
+		struct bytes cut[] = {{whole.p, 10}, {0}, {whole.p + 10, whole.n - 10}};
+		part[i] = gzip_part_new(&(struct pieces){.v = cut, .n = ARRAY_SIZE(cut)});
+		ck_assert_ptr_nonnull(part[i]);
+		ck_assert_uint_lt(gzip_part_memory(part[i]), whole.n);
+	}
+	for (unsigned as_part = 0; as_part < 1 << CUTS; as_part++) {
 		buf_clear(&packed);
 		buf_clear(&out);
-		UNIT_OK(gzip_write_pieces(&p, &packed, &err), &err);
+		gzip_begin(&w, &packed);
+		for (size_t i = 0; i < CUTS; i++) {
+			if (as_part & 1u << i)
+				gzip_put_part(&w, part[i]);
+			else
+				gzip_put(&w, nth(&text, i, CUTS));
+		}
+		UNIT_OK(gzip_end(&w, &err), &err);
+		UNIT_OK(gzip_read(buf_bytes(&packed), &out, &err), &err);
+		ck_assert(bytes_eq(buf_bytes(&out), buf_bytes(&text)));
+	}
+	/* No room: told at the end, wherever it was. */
+	for (size_t max = 0; max < packed.n; max += 1009) {
+		struct buf small;
+		buf_init(&small, max);
+		gzip_begin(&w, &small);
+		gzip_put(&w, nth(&text, 0, CUTS));
+		for (size_t i = 1; i < CUTS; i++)
+			gzip_put_part(&w, part[i]);
+		UNIT_STATUS(gzip_end(&w, &err), ST_LIMIT);
+		buf_fini(&small);
+	}
+	/* Nothing at all, and a part of nothing. */
+	struct gzip_part *empty = gzip_part_new(&(struct pieces){0});
+	for (int i = 0; i < 2; i++) {
+		buf_clear(&packed);
+		buf_clear(&out);
+		gzip_begin(&w, &packed);
+		if (i)
+			gzip_put_part(&w, empty);
+		UNIT_OK(gzip_end(&w, &err), &err);
 		UNIT_OK(gzip_read(buf_bytes(&packed), &out, &err), &err);
 		ck_assert_uint_eq(out.n, 0);
 	}
+	base_free(empty);
+	for (size_t i = 0; i < CUTS; i++)
+		base_free(part[i]);
 	buf_fini(&text);
 	buf_fini(&packed);
 	buf_fini(&out);
-	arena_fini(&a);
 }
 END_TEST
 
@@ -108,7 +143,7 @@ static Suite *suite(void)
 	tcase_add_test(t, foreign);
 	tcase_add_test(t, damage);
 	tcase_add_test(t, round_trip);
-	tcase_add_test(t, pieces);
+	tcase_add_test(t, parts);
 	suite_add_tcase(s, t);
 	return s;
 }

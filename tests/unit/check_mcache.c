@@ -406,7 +406,7 @@ START_TEST(eviction)
 	char location[32];
 	size_t big = 0;
 	for (uint8_t i = 1; i <= 40; i++) {
-		struct metadata *m = table(i, 700); /* some 50 KB each, twice with its body */
+		struct metadata *m = table(i, 700); /* some 50 KB of text each, and what was made of it */
 		big += metadata_json_size(m);
 		snprintf(location, sizeof location, "file:///w/%d.json", i);
 		mcache_put(cache, strv_of(location), m);
@@ -440,7 +440,7 @@ END_TEST
 START_TEST(large)
 {
 	struct caller a = {.wait = {.rep = MCACHE_ALL, .done = called}};
-	struct metadata *m = table(1, 4000);
+	struct metadata *m = table(1, 1500);
 	mcache_put(cache, STRV("file:///w/1.json"), m);
 	mcache_load(cache, STRV("file:///w/1.json"), &a.wait);
 	ck_assert_int_eq(a.calls, 0);

@@ -1,5 +1,7 @@
 /* Updates against the reference implementation: every case of tests/golden/metadata/cases.json must
  * give what Iceberg's own builder made of it (results.json), except where the case says why not. */
+#include <malloc.h>
+
 #include "proto/base/json.h"
 #include "proto/iceberg/metadata.h"
 #include "proto/iceberg/metasnap.h"
@@ -345,6 +347,29 @@ static struct metadata *step(struct metadata *m, struct model *k, uint64_t *seed
 	return out;
 }
 
+/* What a version says that it takes is what the heap gives for it, about. */
+static void check_memory(const struct metadata *m)
+{
+#ifndef __SANITIZE_ADDRESS__
+	struct buf b;
+	struct metadata *copy = NULL;
+	struct err err = {0};
+	buf_init(&b, (size_t)16 << 20);
+	metadata_json(m, &b);
+	struct mallinfo2 i = mallinfo2();
+	size_t before = i.uordblks + i.hblkhd;
+	UNIT_OK(metadata_parse(buf_bytes(&b), ST_CORRUPT, &copy, &err), &err);
+	i = mallinfo2();
+	size_t took = i.uordblks + i.hblkhd - before, said = metadata_memory(copy);
+	ck_assert_uint_gt(said, took * 3 / 4);
+	ck_assert_uint_lt(said, took * 5 / 4);
+	metadata_unref(copy);
+	buf_fini(&b);
+#else
+	(void)m;
+#endif
+}
+
 START_TEST(histories)
 {
 	uint64_t seed = 7;
@@ -357,6 +382,7 @@ START_TEST(histories)
 			check_round("history", m);
 	}
 	ck_assert_uint_gt(k.n, METASNAP_CHUNK);
+	check_memory(m);
 	metadata_unref(m);
 }
 END_TEST
