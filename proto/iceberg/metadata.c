@@ -126,21 +126,24 @@ void metadata_drop_properties(struct metadata *m, const struct strv *keys, size_
 	bool some = false;
 	for (size_t i = 0; i < n; i++) {
 		size_t k = metadata_property_index(m, keys[i]);
-		if (k == m->n_properties)
+		if (k == m->n_properties || !m->properties[k].value.p)
 			continue;
-		/* Its key stays: the index looks at it. A key named twice finds it again. */
+		/* Its key stays: the index looks at it, and it may come again. */
 		m->properties[k].value.p = NULL;
 		some = true;
 	}
+	*ret_some = some;
+}
+
+void metadata_settle_properties(struct metadata *m)
+{
 	size_t kept = 0;
-	for (size_t i = 0; some && i < m->n_properties; i++)
+	for (size_t i = 0; i < m->n_properties; i++)
 		if (m->properties[i].value.p)
 			m->properties[kept++] = m->properties[i];
-	if (some) {
-		m->n_properties = kept;
+	if (kept < m->n_properties)
 		m->property_slots = NULL;
-	}
-	*ret_some = some;
+	m->n_properties = kept;
 }
 
 size_t metadata_ref_index(const struct metadata *m, struct strv name)

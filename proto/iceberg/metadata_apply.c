@@ -131,7 +131,8 @@ static enum status set_properties(struct metadata_change *c, const struct strv_p
 		if (st != ST_OK)
 			return st;
 		size_t k = metadata_property_index(c->m, kv[i].key);
-		if (k < c->m->n_properties && strv_eq(c->m->properties[k].value, kv[i].value))
+		if (k < c->m->n_properties && c->m->properties[k].value.p &&
+		    strv_eq(c->m->properties[k].value, kv[i].value))
 			continue;
 		if (!metadata_put_property(c->m, kv[i].key, kv[i].value))
 			return metadata_limit(c->err);
@@ -638,6 +639,7 @@ static void finish_time(struct metadata_change *c)
 static enum status finish(struct metadata_change *c)
 {
 	enum status st;
+	metadata_settle_properties(c->m);
 	if ((st = check_removed(c)) != ST_OK || (st = finish_slog(c)) != ST_OK ||
 	    (st = finish_mlog(c)) != ST_OK)
 		return st;

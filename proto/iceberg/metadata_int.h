@@ -52,8 +52,10 @@ MUST_CHECK enum status metadata_limit(struct err *err);
 /* Setters that copy text into the version's arena; false when it is full. */
 /* Index of the property, or n_properties. */
 size_t metadata_property_index(struct metadata *m, struct strv key);
-/* Those of the keys that are there; *ret_some: any were. */
+/* Those of the keys that are there; *ret_some: any were. They keep their places, without a value, until
+ * they are settled: a request may bring tens of thousands of updates that drop one of many. */
 void metadata_drop_properties(struct metadata *m, const struct strv *keys, size_t n, bool *ret_some);
+void metadata_settle_properties(struct metadata *m);
 MUST_CHECK bool metadata_put_property(struct metadata *m, struct strv key, struct strv value);
 MUST_CHECK bool metadata_put_ref(struct metadata *m, const struct snapshot_ref *r);
 MUST_CHECK bool metadata_put_slog(struct metadata *m, int64_t timestamp_ms, int64_t snapshot_id);

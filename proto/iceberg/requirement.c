@@ -17,6 +17,9 @@ static const char *const id_keys[REQUIREMENT__COUNT] = {
 	[REQUIREMENT_DEFAULT_SORT_ORDER_ID] = "default-sort-order-id",
 };
 
+/* Of one change: each may be looked for among many refs. */
+#define REQUIREMENTS_MAX 32768
+
 static enum status parse_ref(const struct jval *v, struct arena *a, struct requirement *r,
 			     struct err *err)
 {
@@ -75,6 +78,9 @@ enum status requirement_parse(const struct jval *array, struct arena *a,
 	if (!jval_is_null(array) && !jval_is_array(array))
 		return err_set(err, ST_BAD_REQUEST, "requirements",
 			       "requirements must be an array");
+	if (n > REQUIREMENTS_MAX)
+		return err_set(err, ST_LIMIT, "requirements", "at most %d, these are %zu",
+			       REQUIREMENTS_MAX, n);
 	struct requirement *r = arena_calloc(a, n, sizeof *r);
 	if (!r)
 		return err_set(err, ST_LIMIT, "requirements", "the request is too large");

@@ -318,6 +318,35 @@ def test_nothing_changes(lab, conninfo):
     assert state() == before and t.load() == doc
 
 
+def test_properties_that_go_and_come(lab):
+    """Removed and set again within one request, in every order; the last word counts."""
+    t = lab.table("words", a="1", b="2", c="", **{"k%d" % i: "v" for i in range(40)})
+    before = t.metadata()["properties"]
+
+    def put(**kv):
+        return {"action": "set-properties", "updates": kv}
+
+    def drop(*keys):
+        return {"action": "remove-properties", "removals": list(keys)}
+    t.update([drop("a", "a", "absent"), put(a=""), drop("b"), put(b="3"), drop("b"), drop("c"), put(c=""), put(d="4"), drop("d"), drop("k7"),
+              put(k7="w"), drop("k8")])
+    after = {k: v for k, v in before.items() if k not in ("b", "k8")}
+    assert t.metadata()["properties"] == {**after, "a": "", "c": "", "k7": "w"}
+
+
+def test_many_removals(lab):
+    """A request with a removal for each of very many properties, and one with many requirements: answered in time, as all else is."""
+    t = lab.table("removals")
+    t.update([{"action": "set-properties", "updates": {"k%d" % i: "v" for i in range(150000)}}])
+    got = commit(t, *[{"action": "remove-properties", "removals": ["k%d" % i]} for i in range(32000)])
+    assert got.status == 200, got
+    assert len([k for k in got.json["metadata"]["properties"] if k.startswith("k")]) == 118000
+    none = {"type": "assert-ref-snapshot-id", "ref": "none", "snapshot-id": None}
+    assert commit(t, requirements=[none] * 32768).status == 200
+    got = commit(t, requirements=[none] * 32769)
+    assert got.status == 400 and "requirements: at most 32768" in got.error["message"], got
+
+
 def creation(snapshot):
     schema = {"type": "struct", "fields": [{"id": 1, "name": "id", "required": False, "type": "long"},
                                            {"id": 2, "name": "name", "required": False, "type": "string"}]}

@@ -109,3 +109,13 @@ def test_names(rest, name, raw):
     assert rest.get("/v1/namespaces/" + raw).json["namespace"] == [name]
     assert [name] in rest.get("/v1/namespaces").json["namespaces"]
     assert rest.delete("/v1/namespaces/" + raw).status == 204
+
+
+def test_very_many_properties(rest):
+    """All but a few of very many keys go at once: that is a matter of seconds, for whoever asks and for all who wait behind."""
+    rest.want(200, "POST", "/v1/namespaces", {"namespace": ["keys"]})
+    at = "/v1/namespaces/keys"
+    rest.want(200, "POST", at + "/properties", {"updates": {"k%d" % i: "v" * 20 for i in range(150000)}, "removals": []})
+    got = rest.want(200, "POST", at + "/properties", {"updates": {"k3": "w", "new": ""}, "removals": ["k%d" % i for i in range(10, 150002)]}).json
+    assert sorted(got["updated"]) == ["k3", "new"] and sorted(got["missing"]) == ["k150000", "k150001"] and len(got["removed"]) == 149990
+    assert rest.want(200, "GET", at).json["properties"] == {**{"k%d" % i: "v" * 20 for i in range(10)}, "k3": "w", "new": ""}
