@@ -169,7 +169,7 @@ struct batch_row {
  * TABLE_CREATE first that holds: NO_NAMESPACE; batch row with this id -> EXISTS with the head as it
  *              is now, if any; NAME_VIEW; name is a table's and not overwrite -> NAME_TABLE; uuid
  *              live under another name -> UUID_LIVE; metadata location not among `objects` and live
- *              under another name -> LOCATION_LIVE; a path of this uuid is claimed, or of a table made
+ *              under another name, in a folder of that table -> LOCATION_LIVE; a path of this uuid is claimed, or of a table made
  *              elsewhere (metadata location not among `objects`) one beneath its location ->
  *              CONDEMNED, all undone; objects not in the ledger -> error INTERNAL.
  *              Else the old table of the name ends as in Drop, then tabular, head (new incarnation,

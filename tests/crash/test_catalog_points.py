@@ -101,7 +101,7 @@ def test_point(daemon, point):
         more, more_id = parquet.write(rows(1000, 10), info), frazil.uuid7()
         second = append(more, more_id)
         assert second.state == "COMMITTED"
-        # A restarted daemon cleans the tables that it has loaded: somebody uses this one.
+        # A restarted daemon cleans what is due, whatever it has loaded; meanwhile somebody uses the table.
         until(lambda: again(touch) and not os.path.exists(local(loser[0]["path"])))
         # A property of this table and a new one beside it, in one request; the same again does nothing twice.
         new = rest(daemon, "POST", route, {"name": "twin", "schema": SCHEMA, "stage-create": True, "properties": {}}).json["metadata"]

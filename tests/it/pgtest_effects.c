@@ -343,6 +343,8 @@ static void create_and_drop(struct pgtest *t, struct admin *a)
 	EXPECT(r.r.created == SQL_CREATE_UUID_LIVE);
 	c.table.u.b[5] ^= 3;
 	c.row.metadata_location = STRV("/w/t3/v1.json");
+	admin_script(a, "INSERT INTO frazil.place (path, table_id) SELECT '/w/t3/', t.table_id"
+			" FROM frazil.tabular t WHERE t.name = 't3'");
 	pgtest_run(t, &e, &r);
 	EXPECT(r.r.created == SQL_CREATE_LOCATION_LIVE);
 

@@ -172,3 +172,27 @@ def test_metadata_of_a_create_that_was_given_up(lab, db):
     assert register(lab, t, where).status == 200
     drop(lab, t, False)
     assert not claim(db)
+
+
+def test_metadata_that_was_overwritten(lab, db, daemon):
+    """The file that a live table names holds another table's document: not registered, whatever its uuid. Not every head is
+    read for it."""
+    t, where, _ = made(lab, "overwritten")
+    with open(local(where)) as f:
+        md = json.load(f)
+    with open(local(where), "w") as f:
+        json.dump({**md, "table-uuid": str(uuid.uuid4()), "location": md["location"] + "-other"}, f)
+    daemon.restart()  # it remembers what it has read
+    got = lab.rest.post("/v1/namespaces/back/register", {"name": "second", "metadata-location": where})
+    assert got.status == 409 and got.error["type"] == "AlreadyExistsException" and "metadata location" in got.error["message"], got
+    with db.transaction(force_rollback=True):
+        db.execute("INSERT INTO frazil.head SELECT gen_random_uuid(), 1, 1, gen_random_uuid(), 1, 'file:///x/' || i, 1, 1, 1"
+                   " FROM generate_series(1, 20000) i")
+        read = "SELECT seq_tup_read FROM pg_stat_xact_user_tables WHERE schemaname = 'frazil' AND relname = 'head'"
+        before = db.execute(read).fetchone()[0]
+        for name in ("second", "third"):
+            (verdict,) = db.execute("SELECT (frazil.create_table('main', '{}', 'back', %s, gen_random_uuid(), 'file:///n', false,"
+                                    " gen_random_uuid(), gen_random_uuid(), 0, '', '{}', 0, 0, %s, 0, 0, '{}')).verdict",
+                                    (name, where if name == "second" else "file:///n/m.json")).fetchone()
+            assert verdict == (6 if name == "second" else 0)
+        assert db.execute(read).fetchone()[0] == before
