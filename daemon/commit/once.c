@@ -132,7 +132,9 @@ static void once_run(struct core *c, struct gather *g)
 	struct txn *x = request_txn(r);
 	struct err err = {0};
 	if (r->answered || !x) {
-		once_fail(c, r, &err);
+		/* Answered, or its rows are asked because the table has ended. */
+		once_drop(c, r);
+		request_let(r);
 		return;
 	}
 	if (r->blob_err.st != ST_OK) {

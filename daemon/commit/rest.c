@@ -4,6 +4,7 @@
 
 #include "daemon/commit/intake/intake.h"
 #include "daemon/commit/lineage.h"
+#include "daemon/commit/mutant.h"
 #include "daemon/commit/used.h"
 #include "proto/iceberg/metadata.h"
 #include "proto/iceberg/requirement.h"
@@ -549,12 +550,39 @@ static bool only_dead(const struct metadata *m, const struct metadata *base, int
 	return true;
 }
 
+/* Planted: what removes a snapshot takes the refs away that name it. */
+static struct ask_commit with_refs(struct batch *b, const struct ask_commit *in)
+{
+	size_t n_refs, n = 0, most = in->n_updates;
+	const struct snapshot_ref *refs = metadata_refs(b->base, &n_refs);
+	for (size_t i = 0; i < in->n_updates; i++)
+		if (in->updates[i].kind == UPDATE_REMOVE_SNAPSHOTS)
+			most += in->updates[i].u.snapshot_ids.n * n_refs;
+	struct update *v = arena_calloc(&b->arena, most + 1, sizeof *v);
+	ASSERT(v != NULL);
+	for (size_t i = 0; i < in->n_updates; i++) {
+		const struct update *u = &in->updates[i];
+		for (size_t k = 0; u->kind == UPDATE_REMOVE_SNAPSHOTS && k < n_refs; k++)
+			for (size_t j = 0; j < u->u.snapshot_ids.n; j++)
+				if (refs[k].snapshot_id == u->u.snapshot_ids.v[j])
+					v[n++] = (struct update){.kind = UPDATE_REMOVE_SNAPSHOT_REF,
+								 .u.text = refs[k].name};
+		v[n++] = *u;
+	}
+	return (struct ask_commit){in->requirements, in->n_requirements, v, n};
+}
+
 enum rest_judged rest_judge(struct core *c, struct batch *b, struct err *err)
 {
 	const struct ask_commit *in = b->ask;
+	struct ask_commit mutated;
 	struct table *t = b->table;
 	bool changed = false;
 	b->base = metadata_ref(t->meta);
+	if (MUTANT("refs-go-with-snapshots")) {
+		mutated = with_refs(b, in);
+		in = &mutated;
+	}
 	b->needs.tolerant = true;
 	struct metadata_ctx ctx = {.now_ms = c->pg_ms,
 				   .base_location = t->location,

@@ -60,6 +60,25 @@ void table_tell(struct core *c, struct request *r, const struct txn *x, const st
 	request_fail(c, r, &e);
 }
 
+/* The same for a table's end. What was asked for may be the repeat of what was decided long ago, or another
+ * daemon has decided it before the table went: rows outlive the table, and they answer. */
+static void end_with_table(struct core *c, struct request *r, const struct txn *x,
+			   const struct err *err)
+{
+	bool asks = r->kind == EV_COMMIT || r->kind == EV_COMMIT_ONCE;
+	if (!asks || err->st != ST_TABLE_GONE || r->answered) {
+		table_tell(c, r, x, err);
+		return;
+	}
+	r->txn = NULL;
+	r->table = NULL;
+	r->late_err = *err;
+	if (r->kind == EV_COMMIT_ONCE)
+		finish_reread(c, r);
+	else
+		request_read_row(c, r);
+}
+
 /* Everything of the table in memory is forgotten; rows are the truth. */
 static void forget(struct core *c, struct table *t, enum status st, const char *why)
 {
@@ -71,7 +90,7 @@ static void forget(struct core *c, struct table *t, enum status st, const char *
 		if (!x || x->table != t)
 			continue;
 		list_remove(&r->wait);
-		table_tell(c, r, x, &err);
+		end_with_table(c, r, x, &err);
 		r->txn = NULL;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(c->txns); i++)
@@ -81,11 +100,11 @@ static void forget(struct core *c, struct table *t, enum status st, const char *
 				continue;
 			LIST_FOR (n, tmp, &x->waiters) {
 				list_remove(n);
-				table_tell(c, LIST_ITEM(n, struct request, wait), x, &err);
+				end_with_table(c, LIST_ITEM(n, struct request, wait), x, &err);
 			}
 			LIST_FOR (n2, tmp2, &x->turn) {
 				list_remove(n2);
-				table_tell(c, LIST_ITEM(n2, struct request, wait), x, &err);
+				end_with_table(c, LIST_ITEM(n2, struct request, wait), x, &err);
 			}
 			txn_free(c, x);
 		}
@@ -105,13 +124,7 @@ static void forget(struct core *c, struct table *t, enum status st, const char *
 	LIST_FOR (n2, tmp2, &t->waiting) {
 		struct request *r = LIST_ITEM(n2, struct request, wait);
 		list_remove(n2);
-		if (r->kind == EV_COMMIT_ONCE && st == ST_TABLE_GONE && !r->answered) {
-			/* It may be a repeat: its rows outlive the table. */
-			r->late_err = err;
-			finish_reread(c, r);
-		} else {
-			table_tell(c, r, NULL, &err);
-		}
+		end_with_table(c, r, NULL, &err);
 	}
 	for (struct list *n6; (n6 = list_pop_front(&t->halters));)
 		table_tell(c, LIST_ITEM(n6, struct request, wait), NULL, &err);

@@ -23,6 +23,8 @@ struct o_table {
 	bool upgraded;
 	int64_t touched; /* sequence number of the last snapshot with position delete files */
 	int64_t last_seq, next_row_id, epoch, version, incarnation, batch_no;
+	struct snapshot_ref *refs; /* but main, as they were published last; nobody removes one */
+	size_t n_refs, cap_refs;
 };
 
 struct oracle {
@@ -282,6 +284,10 @@ static void check_rejection(struct world *w, struct o_table *t, const struct int
 		return;
 	struct strv name = o->reject ? o->reject->name : STRV("(none)");
 	world_trace(w, "rejected: %.*s", STRV_ARG(name));
+	/* What it had read was expired. */
+	if (w->conf.expirer && (strv_eq(name, STRV("SNAPSHOT_TOO_OLD")) ||
+				strv_eq(name, STRV("SNAPSHOT_NOT_ANCESTOR"))))
+		return;
 	/* What was made for version 2 alone. */
 	if ((in->by_files || in->listed) && t->upgraded && strv_eq(name, STRV("FORMAT_CHANGED")))
 		return;
@@ -389,6 +395,65 @@ static void told_row_ids(struct world *w, struct o_table *t, const struct rpc_ou
 	}
 }
 
+/* A new incarnation begins with what its metadata says. */
+static void begin_anew(struct world *w, struct o_table *t, const struct metadata *m)
+{
+	const struct snapshot *head = metadata_current_snapshot(m);
+	for (size_t i = 0; i < t->n; i++) {
+		bitmap64_free(t->files[i].deleted);
+		bitmap64_free(t->files[i].moved);
+	}
+	t->n = t->n_refs = 0;
+	t->forgotten = 0;
+	t->head = head ? head->snapshot_id : SNAPSHOT_NONE;
+	const struct scan *s = head ? scans_of(w, t->table, m, head) : NULL;
+	for (size_t i = 0; s && i < s->n; i++) {
+		const struct scan_file *f = &s->files[i];
+		const struct bitmap64 *gone = scan_gone(f);
+		t->files = world_grow(w, t->files, &t->cap, t->n + 1, sizeof *t->files);
+		t->files[t->n++] = (struct o_file){.path = f->path,
+						   .records = f->records,
+						   .first_row_id = f->first_row_id,
+						   .live = true,
+						   .old = f->old != NULL,
+						   .deleted = gone ? bitmap64_clone(gone)
+								   : bitmap64_new()};
+	}
+}
+
+/* What a ref names stays, whoever expires what else; and nobody takes a ref away. */
+static void check_refs(struct world *w, struct o_table *t, const struct metadata *m)
+{
+	size_t n;
+	const struct snapshot_ref *refs = metadata_refs(m, &n);
+	for (size_t i = 0; i < t->n_refs; i++) {
+		const struct snapshot_ref *r = metadata_ref_by_name(m, t->refs[i].name);
+		if (!r || r->snapshot_id != t->refs[i].snapshot_id)
+			world_fail(w, "a tag vanished or moved: %.*s", STRV_ARG(t->refs[i].name));
+	}
+	t->n_refs = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (!metadata_snapshot(m, refs[i].snapshot_id))
+			world_fail(w, "a ref names a snapshot that is gone: %.*s",
+				   STRV_ARG(refs[i].name));
+		if (strv_eq(refs[i].name, STRV("main")))
+			continue;
+		t->refs = world_grow(w, t->refs, &t->cap_refs, t->n_refs + 1, sizeof *t->refs);
+		t->refs[t->n_refs] = refs[i];
+		t->refs[t->n_refs++].name = world_strv(w, refs[i].name);
+	}
+}
+
+void oracle_tagged(struct world *w, struct table_id table, int64_t incarnation, struct strv name)
+{
+	const struct o_table *t = table_of(w, table);
+	bool there = t->incarnation != incarnation;
+	for (size_t i = 0; i < t->n_refs; i++)
+		there |= strv_eq(t->refs[i].name, name);
+	if (!there)
+		world_fail(w, "a client was told of a tag that is not there: %.*s", STRV_ARG(name));
+}
+
 static void check_head(struct world *w, struct o_table *t, const struct batch_row *row,
 		       const struct metadata *m)
 {
@@ -401,7 +466,9 @@ static void check_head(struct world *w, struct o_table *t, const struct batch_ro
 		t->batch_no = 0;
 		t->last_seq = metadata_last_sequence_number(m);
 		t->next_row_id = 0;
+		begin_anew(w, t, m);
 	}
+	check_refs(w, t, m);
 	if (row->epoch < t->epoch)
 		world_fail(w, "epoch went back from %" PRId64 " to %" PRId64, t->epoch, row->epoch);
 	if (row->epoch != h->epoch)
@@ -446,6 +513,9 @@ void oracle_published(struct world *w, const struct batch_row *row)
 		if (out[i]->state != state_of(row->txn_states[i]) ||
 		    !uuid_eq(out[i]->txn_id, row->txns[i].u))
 			world_fail(w, "outcome and state of a batch row differ");
+		if (out[i]->state == RPC_STATE_COMMITTED && in->ended)
+			world_fail(w, "a transaction committed after its worker was told that its "
+				      "table is gone");
 		if (out[i]->state == RPC_STATE_COMMITTED)
 			w->stats.committed++;
 		else if (out[i]->state == RPC_STATE_REJECTED)

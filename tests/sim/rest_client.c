@@ -20,6 +20,7 @@ struct attempt {
 	bool repeated;	   /* sent more than once: what one copy is told says nothing of the other */
 	struct event ev;   /* to be sent again */
 	bool over;	   /* with a key: the answer is final */
+	struct strv tag;   /* that it sets; p NULL: none */
 };
 
 struct draft {
@@ -461,16 +462,106 @@ static void commit_many(struct world *w)
 		return;
 	}
 	/* Creations are known again by the catalog, before the core. */
-	a->repeated = !w->conf.dropper && !(a->in && a->in->creates) && world_chance(w, 300);
+	a->repeated = !w->conf.dropper && !w->conf.expirer && !(a->in && a->in->creates) && world_chance(w, 300);
 	struct event ev = a->ev;
 	actors_send(w, REQ_REST, NULL, a, &ev);
 	if (a->repeated)
 		world_at(w, world_below(w, 2000000), repeat, a);
 }
 
+/* ------------------------------------------------------------------ tags and expiry */
+
+static void send_one(struct world *w, struct attempt *a, struct update *u, size_t n_requirements,
+		     struct requirement *requirements)
+{
+	struct event ev = a->ev;
+	ev.u.req.u.commit_table = (struct ask_commit){requirements, n_requirements, u, 1};
+	a->ev = ev;
+	actors_send(w, REQ_REST, NULL, a, &ev);
+}
+
+/* Names some snapshot that it saw, wherever it stands. */
+static void tag_one(struct world *w, struct attempt *a, const struct metadata *m)
+{
+	size_t n = metadata_snapshot_count(m);
+	struct requirement *req = world_alloc(w, 2 * sizeof *req);
+	struct update *u = world_alloc(w, sizeof *u);
+	a->tag = world_printf(w, "tag-%d", w->actors->files++);
+	ASSERT(metadata_uuid(m, &req[0].uuid));
+	req[0].kind = REQUIREMENT_TABLE_UUID;
+	req[1] = (struct requirement){.kind = REQUIREMENT_REF_SNAPSHOT_ID,
+				      .ref = a->tag,
+				      .snapshot_id = SNAPSHOT_NONE};
+	*u = (struct update){
+		.kind = UPDATE_SET_SNAPSHOT_REF,
+		.u.ref = {.name = a->tag,
+			  .snapshot_id =
+				  metadata_snapshot_at(m, (size_t)world_below(w, (int)n))->snapshot_id,
+			  .tag = true}};
+	send_one(w, a, u, 2, req);
+}
+
+/* What no ref named when it looked: the oldest ones. It requires nothing, as expiry jobs do. */
+struct expiry {
+	struct attempt a;
+	int64_t ids[3];
+	size_t n;
+};
+
+static void expire_now(struct world *w, void *arg)
+{
+	struct expiry *x = arg;
+	struct update *u = world_alloc(w, sizeof *u);
+	u->kind = UPDATE_REMOVE_SNAPSHOTS;
+	u->u.snapshot_ids.v = x->ids;
+	u->u.snapshot_ids.n = x->n;
+	send_one(w, &x->a, u, 0, NULL);
+}
+
+static void look_for_old(struct world *w, struct attempt *a, const struct metadata *m)
+{
+	struct expiry *x = world_alloc(w, sizeof *x);
+	size_t n_refs;
+	const struct snapshot_ref *refs = metadata_refs(m, &n_refs);
+	x->a = *a;
+	for (size_t i = 0; i < metadata_snapshot_count(m) && x->n < ARRAY_SIZE(x->ids); i++) {
+		int64_t id = metadata_snapshot_at(m, i)->snapshot_id;
+		bool named = false;
+		for (size_t k = 0; k < n_refs; k++)
+			named |= refs[k].snapshot_id == id;
+		if (!named)
+			x->ids[x->n++] = id;
+	}
+	if (x->n)
+		world_at(w, world_below(w, 60000), expire_now, x);
+}
+
+static void tags_and_expiry(struct world *w, void *arg)
+{
+	struct attempt *a = world_alloc(w, sizeof *a);
+	a->ev.kind = EV_TABLE_COMMIT;
+	if (w->calm)
+		return;
+	world_at(w, 5000 + world_below(w, 60000), tags_and_expiry, arg);
+	if (!actors_table(w, world_below(w, w->conf.tables), &a->ev.u.req.table,
+			  &a->ev.u.req.incarnation))
+		return;
+	struct metadata *m =
+		store_metadata(w, pg_head(w, a->ev.u.req.table)->metadata_location);
+	if (metadata_snapshot_count(m) == 0)
+		;
+	else if (world_chance(w, 500))
+		tag_one(w, a, m);
+	else
+		look_for_old(w, a, m);
+	metadata_unref(m);
+}
+
 void rest_reply(struct world *w, struct req *r, const struct reply *reply)
 {
 	struct attempt *a = r->arg;
+	if (a->tag.p && reply->kind != REPLY_ERR)
+		oracle_tagged(w, a->ev.u.req.table, a->ev.u.req.incarnation, a->tag);
 	if (a->ev.u.req.idem.set && !a->over)
 		keyed_reply(w, a, reply);
 	if (reply->kind != REPLY_ERR) {
@@ -518,4 +609,6 @@ void rest_start(struct world *w)
 		c->number = i;
 		world_at(w, 100000 + world_below(w, 500000), again, c);
 	}
+	if (w->conf.expirer)
+		world_at(w, 100000, tags_and_expiry, NULL);
 }

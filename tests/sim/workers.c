@@ -656,6 +656,7 @@ static void on_error(struct world *w, struct job *j, enum ev_kind kind, const st
 			j->step = EV_SEAL;
 		return;
 	}
+	j->in->ended |= err->st == ST_TABLE_GONE && (kind == EV_COMMIT || kind == EV_COMMIT_ONCE);
 	if (j->in->decided && kind == EV_COMMIT_ONCE)
 		world_fail(w, "a decided transaction was refused as if it had not been: %s",
 			   info->name);

@@ -38,6 +38,7 @@ struct sim_conf {
 	bool zombies; /* some crashes only look like one */
 	bool outside; /* somebody changes rows by hand */
 	bool several; /* REST clients also commit to several tables at once */
+	bool expirer;  /* somebody tags snapshots, somebody expires those that he saw no ref name */
 	bool operator; /* somebody halts tables and resumes them */
 	int steal; /* of 1000 files: somebody else's path */
 	int sql_us, io_us;         /* typical latencies */
@@ -328,6 +329,7 @@ struct intent {
 	struct bytes outcome; /* canonical */
 	bool done;            /* REST: published */
 	bool refused;         /* the client was told that nothing happened */
+	bool ended;	      /* a worker was told that its table is gone */
 	int64_t done_at;
 	bool creates;	      /* a table that comes with others */
 	struct table_id created;
@@ -345,6 +347,8 @@ void oracle_stolen(struct world *w, struct strv path);
 /* From outside: a sealed transaction was aborted; the head has another version. */
 void oracle_ended(struct world *w, struct txn_id txn);
 void oracle_moved(struct world *w, struct table_id table);
+/* A client was told that its tag is there. */
+void oracle_tagged(struct world *w, struct table_id table, int64_t incarnation, struct strv name);
 /* A client was told this outcome. */
 void oracle_told(struct world *w, struct txn_id txn, const struct rpc_outcome *o);
 void oracle_end(struct world *w);

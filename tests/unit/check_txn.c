@@ -629,6 +629,46 @@ START_TEST(once_final_and_unread)
 }
 END_TEST
 
+/* The table ends while a CommitOnce is under way, its statement sent or its files being read: it may be the
+ * repeat of one that was decided long ago, and only rows know. */
+START_TEST(once_when_the_table_ends)
+{
+	for (int known = 0; known < 2; known++) {
+		struct bench b;
+		struct script *s = &b.s;
+		struct rpc_fragment f;
+		struct rpc_data_file file;
+		setup(&b);
+		struct rpc_commit_once m = once_of(&b, 0, &f, &file, STRV("file:///t/data/1.parquet"));
+		struct event ev = {.kind = EV_COMMIT_ONCE};
+		ev.u.req.table = b.table;
+		ev.u.req.incarnation = 1;
+		ev.u.req.u.once = &m;
+		req_id first = script_request(s, ev), second = script_request(s, ev);
+		struct effect once = script_sql(s, SQL_TXN_ONCE);
+		struct txn_row row = once.u.sql.u.once->row;
+		row.state = TXN_DB_EXPIRED;
+		ev = (struct event){.kind = EV_TABLE_DROP};
+		ev.u.req.table = b.table;
+		ev.u.req.incarnation = 1;
+		script_request(s, ev);
+		struct effect e = script_sql(s, SQL_TABLE_DROP);
+		script_answer(s, &e, (struct sql_result){.verdict = SQL_APPLIED});
+		script_answer(s, &once, item(&b, ST_TABLE_GONE, TXN_DB_OPEN));
+		for (int i = 0; i < 2; i++) {
+			ck_assert_int_eq(script_reply(s, i ? second : first), -1);
+			e = script_sql(s, SQL_TXN_READ);
+			script_answer(s, &e,
+				      known ? (struct sql_result){.item = {.has_row = true, .row = row}}
+					    : (struct sql_result){.item = {.st = ST_TXN_UNKNOWN}});
+			ck_assert_int_eq(script_reply(s, i ? second : first),
+					 known ? (int)ST_OK : (int)ST_TABLE_GONE);
+		}
+		script_fini(s);
+	}
+}
+END_TEST
+
 /* Fragments of all open transactions together are bounded; what is there can still be ended. */
 START_TEST(memory_of_all)
 {
@@ -692,6 +732,7 @@ static Suite *suite(void)
 	tcase_add_test(t, halted_while_the_row_was_read);
 	tcase_add_loop_test(t, final_by_others, 0, 4);
 	tcase_add_test(t, once_final_and_unread);
+	tcase_add_test(t, once_when_the_table_ends);
 	tcase_add_test(t, memory_of_all);
 	suite_add_tcase(s, t);
 	return s;
