@@ -339,10 +339,11 @@ static enum status ledger_vf(struct uuid v, struct uuid attempt, struct strv fil
 	return DO(pg_tabular_view_ledger(cat, v, attempt, file, tab_done, &got, &err));
 }
 
-/* What the round for objects without a head claims, and what a look then spares. */
-static size_t claim_vf(struct ran *ret)
+/* What is claimed of the view, which has no head, and what a look then spares. */
+static size_t claim_vf(struct uuid v, struct ran *ret)
 {
-	struct sql_effect e = {.kind = SQL_CLEAN_CLAIM, .u.claim = {.tombstone_ms = 60000, .max = 100}};
+	struct sql_effect e = {.kind = SQL_CLEAN_CLAIM,
+			       .u.claim = {.table = {v}, .gone = true, .tombstone_ms = 60000, .max = 100}};
 	pgtest_sleep(t, 2);
 	pgtest_run(t, &e, ret);
 	return ret->r.n_paths;
@@ -376,7 +377,7 @@ static void view_files(struct admin *a)
 	EXPECT(ledger_vf(v, third, STRV("/w/vf/3.json")) == ST_OK);
 	EXPECT(replace_vf(v, 1, second, STRV("/w/vf/2.json")) == ST_OK);
 	EXPECT(replace_vf(v, 1, third, STRV("/w/vf/3.json")) == ST_COMMIT_FAILED && objects(a) == 1);
-	EXPECT(claim_vf(&r) == 1 && !strcmp(r.path, "/w/vf/3.json"));
+	EXPECT(claim_vf(v, &r) == 1 && !strcmp(r.path, "/w/vf/3.json"));
 	EXPECT(replace_vf(v, 2, third, STRV("/w/vf/3.json")) == ST_PATH_CONDEMNED);
 	EXPECT(replace_vf(v, 2, old, STRV("/w/vf/3.json")) == ST_PATH_CONDEMNED);
 	EXPECT(admin_i64(a, "SELECT view_version FROM frazil.tabular WHERE name = 'vf'") == 2);
@@ -391,7 +392,7 @@ static void view_files(struct admin *a)
 			" WHERE name = 'vf'");
 	EXPECT(DO(pg_tabular_view_create(cat, path(ns1, 1), STRV("vo"), second, old, &STRV("/w/vo"), 1,
 					 STRV("/w/vo/0.json"), NULL, tab_done, &got, &err)) == ST_OK);
-	EXPECT(claim_vf(&r) == 3);
+	EXPECT(claim_vf(v, &r) == 3);
 	EXPECT(spared_vf(STRV("/w/vf/3.json")) == 1 && spared_vf(STRV("/w/vo/1.json")) == 1);
 	EXPECT(spared_vf(STRV("/w/vf/2.json")) == 0);
 	/* A table that has come back is not a view: nothing in its place goes by this door. */
