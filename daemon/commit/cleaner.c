@@ -51,6 +51,7 @@ struct cleaner {
 	bool busy;
 	struct table_id table;
 	bool none; /* it has no head: nothing could name its paths */
+	int64_t claim_us; /* when the claim was sent */
 	struct arena arena;
 	struct path *paths; /* ascending */
 	struct strv *sorted; /* room for as many of each fate */
@@ -99,6 +100,14 @@ static void step_lost(struct core *c, struct cleaner *k)
 	round_over(c, k);
 }
 
+/* After the tombstone time another daemon may take the claims over, and what it has deleted may be staged
+ * again: a step that takes long deletes nothing more and says nothing, long before that. */
+static bool outdated(const struct core *c, const struct cleaner *k)
+{
+	int64_t life = c->conf.cleaner_tombstone_ms * 1000;
+	return life > 0 && c->now_us - k->claim_us >= life / 2 && !MUTANT("claims-for-ever");
+}
+
 /* The table for the log; of one that is not loaded the message tells the id. */
 static const struct table *named(struct core *c, const struct cleaner *k, struct err *err)
 {
@@ -128,6 +137,13 @@ static void told(struct core *c, void *ctx, const struct event *ev)
 
 static void tell(struct core *c, struct cleaner *k)
 {
+	if (outdated(c, k)) {
+		struct err err = {0};
+		err_set(&err, ST_TIMEOUT, "", "%zu claimed files wait for the end of their claim", k->n);
+		core_log(c, 4, "cleaner.slow", named(c, k, &err), NULL, &err);
+		step_over(c, k);
+		return;
+	}
 	struct strv *v = k->sorted;
 	size_t n[FATE_COUNT] = {0};
 	for (size_t i = 0; i < k->n; i++) {
@@ -179,7 +195,7 @@ static void delete_dead(struct core *c, struct cleaner *k)
 		struct path *p = &k->paths[k->next];
 		if (p->fate != FATE_DEAD)
 			continue;
-		if (c->draining) {
+		if (c->draining || outdated(c, k)) {
 			p->fate = FATE_BACK;
 			continue;
 		}
@@ -398,6 +414,7 @@ static void step(struct core *c, struct cleaner *k)
 	k->table = k->due[k->i_due++];
 	k->busy = true;
 	k->n = k->next = 0;
+	k->claim_us = c->now_us;
 	arena_init(&k->arena, STEP_BYTES);
 	struct effect *e = core_emit(c, FX_SQL, claimed, k);
 	e->u.sql.kind = SQL_CLEAN_CLAIM;

@@ -14,7 +14,7 @@ from support.lab import Lab
 
 @pytest.fixture(scope="module")
 def settings():
-    return {"cleaner.interval-ms": 50, "cleaner.grace-ms": 200, "cleaner.tombstone-ms": 400}
+    return {"cleaner.interval-ms": 50, "cleaner.grace-ms": 200, "cleaner.tombstone-ms": 1000}
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ def test_another_spelling_is_no_path(lab, change):
 def test_purges_through_deaths(make_daemon, postgres):
     """case BC-174: daemons that die in the middle of purges, one after the other: each is finished by the next, nothing else goes."""
     conninfo = postgres.database()
-    settings = {"cleaner.interval-ms": 50, "cleaner.grace-ms": 0, "cleaner.tombstone-ms": 300}
+    settings = {"cleaner.interval-ms": 50, "cleaner.grace-ms": 0, "cleaner.tombstone-ms": 1000}
     one = make_daemon(conninfo, settings=settings)
     team = [one] + [make_daemon(conninfo, settings={**settings, "warehouse.location": one.settings["warehouse.location"]}, start=False)
                     for _ in range(2)]

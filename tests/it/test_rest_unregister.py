@@ -15,7 +15,7 @@ from support.openapi import Checked
 
 @pytest.fixture(scope="module")
 def settings():
-    return {"cleaner.interval-ms": 50, "cleaner.grace-ms": 100, "cleaner.tombstone-ms": 200}
+    return {"cleaner.interval-ms": 50, "cleaner.grace-ms": 100, "cleaner.tombstone-ms": 1000}
 
 
 @pytest.fixture(scope="module")

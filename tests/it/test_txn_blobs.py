@@ -21,7 +21,7 @@ GOLDEN = "tests/golden/iceberg/deletion-vectors/small-alternating-values-positio
 
 @pytest.fixture(scope="module")
 def settings():
-    return {"cleaner.interval-ms": 50, "cleaner.grace-ms": 300, "cleaner.tombstone-ms": 500}
+    return {"cleaner.interval-ms": 50, "cleaner.grace-ms": 300, "cleaner.tombstone-ms": 1000}
 
 
 @pytest.fixture(scope="module")

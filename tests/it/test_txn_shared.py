@@ -15,7 +15,7 @@ from support.lab import Lab
 
 @pytest.fixture(scope="module")
 def settings():
-    return {"warehouse.allow-overlap": "yes", "cleaner.interval-ms": 20, "cleaner.grace-ms": 0, "cleaner.tombstone-ms": 300}
+    return {"warehouse.allow-overlap": "yes", "cleaner.interval-ms": 20, "cleaner.grace-ms": 0, "cleaner.tombstone-ms": 1000}
 
 
 @pytest.fixture(scope="module")
