@@ -326,8 +326,10 @@ def test_many_properties(daemon, lab):
               {"action": "remove-properties", "removals": ["k%d" % i for i in range(0, 5000, 2)] + ["none", "k2", "k2"]},
               {"action": "set-properties", "updates": {"k4": "c", "new": "d"}}])
     want.update({"k%d" % i: "b" for i in range(0, 5000, 3)})
+    # What one request removes and sets again stays where it was.
     for i in range(0, 5000, 2):
-        del want["k%d" % i]
+        if i != 4:
+            del want["k%d" % i]
     want.update({"k4": "c", "new": "d"})
     assert list(t.metadata()["properties"].items()) == list(want.items())
     modelled(request(daemon, "POST", t.target, json.dumps({"requirements": [], "updates": [
