@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "daemon/commit/state.h"
+#include "daemon/commit/mutant.h"
 #include "daemon/commit/lineage.h"
 #include "daemon/commit/used.h"
 #include "daemon/commit/walk.h"
@@ -170,8 +171,9 @@ static void in_memory(struct core *c, struct creation *k)
 /* The table is there. begun: its incarnation, 0 when the answer did not tell. */
 static void in_use(struct core *c, struct creation *k, int64_t begun)
 {
-	table_replaced(c, k->create.table, begun > k->older ? begun - 1 : k->older,
-		       "the table was replaced");
+	if (!MUTANT("replacement-unheard"))
+		table_replaced(c, k->create.table, begun > k->older ? begun - 1 : k->older,
+			       "the table was replaced");
 	table_note(c, k->create.table, k->path, k->metadata);
 }
 

@@ -86,11 +86,48 @@ struct metadata *actors_metadata(struct world *w, struct strv location)
 	return m;
 }
 
+/* Under its name, with the uuid that its metadata has. */
+static void send_register(struct world *w, struct slot_table *s, struct strv file, bool overwrite)
+{
+	struct strv *levels = world_alloc(w, sizeof *levels);
+	struct event ev = {.kind = EV_TABLE_CREATE};
+	levels[0] = STRV("ns");
+	ev.u.req.u.create = (struct ask_create){.warehouse = STRV("wh"),
+						.levels = levels,
+						.n_levels = 1,
+						.name = s->name,
+						.metadata = store_metadata(w, file),
+						.location = file,
+						.registered = true,
+						.overwrite = overwrite};
+	actors_send(w, REQ_TABLE, NULL, s, &ev);
+}
+
+/* What is there is registered over itself: a new incarnation, and perhaps a step back. */
+static void register_again(struct world *w, void *arg)
+{
+	struct slot_table *s = arg;
+	struct table_id id;
+	int64_t incarnation;
+	if (w->calm)
+		return;
+	world_at(w, 300000 + world_below(w, 1500000), register_again, s);
+	/* An older file may be gone by the time where they are deleted. */
+	if (w->seed % 3 && actors_table(w, (int)(s - w->actors->tables), &id, &incarnation))
+		send_register(w, s, pg_head(w, id)->metadata_location, true);
+}
+
 static void send_create(struct world *w, void *arg)
 {
 	struct slot_table *s = arg;
 	if (s->busy || s->made)
 		return;
+	if (w->conf.comeback && s->last.p && world_chance(w, 700)) {
+		send_register(w, s, s->last, false);
+		s->last = (struct strv){NULL, 0};
+		world_at(w, 3000000, send_create, s);
+		return;
+	}
 	struct strv location =
 		world_printf(w, "file:///wh/%.*s-%d", STRV_ARG(s->name), s->generation++);
 	uint8_t r[16];
@@ -126,8 +163,10 @@ static void send_drop(struct world *w, void *arg)
 	world_at(w, 500000 + world_below(w, 4000000), send_drop, s);
 	if (!actors_table(w, slot, &ev.u.req.table, &ev.u.req.incarnation))
 		return;
-	ev.u.req.u.drop.purge = world_chance(w, 300);
+	/* What a purge has deleted by then would be missing. */
+	ev.u.req.u.drop.purge = world_chance(w, 300) && !w->conf.comeback;
 	s->made = false;
+	s->last = (struct strv){NULL, 0};
 	if (world_chance(w, 300))
 		ev.u.req.idem = world_idem(w, 204);
 	actors_send(w, REQ_TABLE, NULL, s, &ev);
@@ -139,8 +178,11 @@ static void table_reply(struct world *w, struct req *r, const struct reply *repl
 	struct slot_table *s = r->arg;
 	struct table_id id;
 	int64_t incarnation;
-	if (r->kind == EV_TABLE_DROP)
+	if (r->kind == EV_TABLE_DROP) {
+		if (reply->kind == REPLY_DROPPED && w->conf.comeback)
+			s->last = world_strv(w, reply->metadata_location);
 		return;
+	}
 	bool there = actors_table(w, (int)(s - w->actors->tables), &id, &incarnation);
 	if (reply->kind == REPLY_COMMITTED) {
 		if (!there && !w->conf.dropper)
@@ -250,6 +292,8 @@ void actors_start(struct world *w)
 		world_at(w, 200000, send_halt, NULL);
 	if (w->conf.dropper)
 		world_at(w, w->conf.run_us / 3, send_drop, &a->tables[0]);
+	if (w->conf.comeback)
+		world_at(w, w->conf.run_us / 4, register_again, &a->tables[0]);
 	workers_start(w);
 	rest_start(w);
 	watch(w, NULL);

@@ -30,6 +30,7 @@ struct slot_table {
 	int generation;
 	bool busy; /* a create or drop is under way */
 	struct metadata *metadata;
+	struct strv last; /* metadata file that a drop left; p NULL: none */
 };
 
 struct actors {

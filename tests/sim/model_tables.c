@@ -150,6 +150,17 @@ static const struct m_tab *tab_named(struct world *w, struct strv name)
 	return NULL;
 }
 
+/* Of the uuid, or, of a table made elsewhere, beneath its location. */
+static bool comes_back(const struct sql_table_create *k, const struct m_obj *o)
+{
+	size_t n = k->location.n;
+	while (n && k->location.p[n - 1] == '/')
+		n--;
+	return uuid_eq(o->table.u, k->table.u) ||
+	       (k->n_objects == 0 && o->path.n > n && o->path.p[n] == '/' &&
+		memcmp(o->path.p, k->location.p, n) == 0);
+}
+
 static enum sql_create_verdict judge_create(struct world *w, const struct sql_table_create *k)
 {
 	const struct m_tab *named = tab_named(w, k->name);
@@ -160,7 +171,7 @@ static enum sql_create_verdict judge_create(struct world *w, const struct sql_ta
 	if ((!named || !uuid_eq(named->table.u, k->table.u)) && pg_head(w, k->table))
 		return SQL_CREATE_UUID_LIVE;
 	for (size_t i = 0; i < w->pg.n_objs; i++)
-		if (w->pg.objs[i].state == OBJ_CLAIMED && uuid_eq(w->pg.objs[i].table.u, k->table.u))
+		if (w->pg.objs[i].state == OBJ_CLAIMED && comes_back(k, &w->pg.objs[i]))
 			return SQL_CREATE_CONDEMNED;
 	return SQL_CREATED;
 }
@@ -183,8 +194,13 @@ static void create(struct world *w, const struct sql_table_create *k, struct sql
 	if (named)
 		end_table(w, named->table);
 	for (size_t i = 0; i < p->n_objs; i++)
-		if (p->objs[i].state == OBJ_QUEUED && uuid_eq(p->objs[i].table.u, k->table.u))
+		if (p->objs[i].state == OBJ_QUEUED && comes_back(k, &p->objs[i]))
 			p->objs[i].epoch = 0;
+	for (size_t i = p->n_objs; k->n_objects == 0 && i-- > 0;)
+		if (strv_eq(p->objs[i].path, k->row.metadata_location) &&
+		    uuid_eq(p->objs[i].table.u, k->table.u) &&
+		    (p->objs[i].state == OBJ_QUEUED || p->objs[i].state == OBJ_LEDGER))
+			rows_obj_remove(w, &p->objs[i]);
 	struct batch_row b = k->row;
 	b.incarnation = ++p->incarnation;
 	model_batch_add(w, &b);

@@ -59,7 +59,9 @@ static void draw(struct world *w)
 	/* Not drawn: the other seeds stay what they are. */
 	c->v2 = w->seed % 7 == 6;
 	c->several = w->seed % 4 == 3;
+	c->comeback = w->seed % 9 == 8;
 	c->expirer = w->seed % 9 == 0;
+	c->dropper |= c->comeback;
 	if (c->several) {
 		c->tables = 2 + (int)(w->seed / 4 % 2);
 		c->rest_clients += 2;

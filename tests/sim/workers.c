@@ -548,7 +548,8 @@ static void out_of_turn(struct world *w, void *arg)
 	struct job *j = arg;
 	static const enum ev_kind kinds[] = {EV_BEGIN, EV_STAGE, EV_SEAL, EV_STATUS};
 	struct event ev;
-	if (w->calm)
+	/* Told that the table is gone, a worker is done: a copy would be a new one of the table that came back. */
+	if (w->calm || j->in->ended)
 		return;
 	if (j->once) {
 		fill(w, j, world_chance(w, 500) ? EV_STATUS : EV_COMMIT_ONCE, j->token, &ev);

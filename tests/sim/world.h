@@ -38,6 +38,7 @@ struct sim_conf {
 	bool zombies; /* some crashes only look like one */
 	bool outside; /* somebody changes rows by hand */
 	bool several; /* REST clients also commit to several tables at once */
+	bool comeback; /* what was dropped is registered again, and what is there over itself */
 	bool expirer;  /* somebody tags snapshots, somebody expires those that he saw no ref name */
 	bool operator; /* somebody halts tables and resumes them */
 	int steal; /* of 1000 files: somebody else's path */
