@@ -89,7 +89,7 @@ def test_the_model_and_the_server_agree(database):
     subprocess.run(["make", "--no-print-directory", "SAN=address", "build/gcc-address/it/pgreplay"],
                    cwd=ROOT, check=True, stdin=subprocess.DEVNULL, env=env)
     # The simulator ends with its world in memory.
-    done = subprocess.run([os.path.join(ROOT, "build/gcc-address/it/pgreplay"), database, "1", "8"],
+    done = subprocess.run([os.path.join(ROOT, "build/gcc-address/it/pgreplay"), database, "1", "18"],
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True, timeout=240, env={**env, "ASAN_OPTIONS": "detect_leaks=0"})
     assert done.returncode == 0 and "FAILED" not in done.stdout, done.stdout
