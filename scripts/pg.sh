@@ -59,10 +59,11 @@ CONF
 
 start() {
 	exec 9>"$root/pg.lock"
-	flock -w 60 9 || die "another start of this cluster does not end"
+	flock -w 300 9 || die "another start of this cluster does not end"
 	make_cluster
 	# 9>&-: the server must not inherit the lock.
-	running || as "$bin/pg_ctl" -D "$data" -w -t 60 -l "$log" start >/dev/null 9>&- || {
+	# After a crash it first syncs every file of all databases, which a busy disk makes long.
+	running || as "$bin/pg_ctl" -D "$data" -w -t 240 -l "$log" start >/dev/null 9>&- || {
 		tail -n 20 "$log" >&2 || true
 		die "PostgreSQL does not start"
 	}
